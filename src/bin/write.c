@@ -31,19 +31,6 @@ static void Print(FILE *out, double v)
   fputs(text, out);
 }
 
-static void WriteLibsvm(const Contents *c, PetscInt base, FILE *out)
-{
-  for (PetscInt i = 0; i < c->m; i++) {
-    Print(out, c->label ? PetscRealPart(c->label[i]) : 0);
-    if (c->query) fprintf(out, " qid:%.0f", (double)PetscRealPart(c->query[i]));
-    for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
-      fprintf(out, " %" PetscInt_FMT ":", c->j[k] + base);
-      Print(out, PetscRealPart(c->a[k]));
-    }
-    fputc('\n', out);
-  }
-}
-
 static PetscErrorCode WriteText(const Contents *c, const char format[], PetscInt base)
 {
   FILE *out = fopen(unfinished, "w");
@@ -62,7 +49,17 @@ static PetscErrorCode WriteText(const Contents *c, const char format[], PetscInt
         if (PetscDefined(USE_COMPLEX)) Print(out, PetscImaginaryPart(c->a[k]));
         fputc('\n', out);
       }
-  } else WriteLibsvm(c, base, out);
+  } else {
+    for (PetscInt i = 0; i < c->m; i++) {
+      Print(out, c->label ? PetscRealPart(c->label[i]) : 0);
+      if (c->query) fprintf(out, " qid:%.0f", (double)PetscRealPart(c->query[i]));
+      for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
+        fprintf(out, " %" PetscInt_FMT ":", c->j[k] + base);
+        Print(out, PetscRealPart(c->a[k]));
+      }
+      fputc('\n', out);
+    }
+  }
   failed = ferror(out);
   PetscFunctionReturn(fclose(out) || failed ? PETSC_ERR_FILE_WRITE : PETSC_SUCCESS);
 }

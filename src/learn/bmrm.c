@@ -278,32 +278,6 @@ static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode WriteJSON(const Learner *l, const Settings *o, const Run *r)
-{
-  MatInfo     info;
-  MatType     type;
-  PetscInt    M, N;
-  PetscMPIInt rank, size;
-  FILE       *fp;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatGetSize(l->data.X, &M, &N));
-  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  PetscCall(MatGetType(l->data.X, &type));
-  if (rank) PetscFunctionReturn(0);
-  fp = fopen(o->json, "a");
-  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", o->json);
-  fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o->file, (long)M, (long)N, info.nz_used, type,
-          r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
-  fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
-          (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
-  fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f, \"cpu\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT], r->cpu);
-  PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o->json);
-  PetscFunctionReturn(0);
-}
-
 static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
 {
   const PetscLogDouble *s = l->seconds;
@@ -320,7 +294,29 @@ static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "iterations %" PetscInt_FMT " by %s, %" PetscInt_FMT " products, gap %.3g\n", r->out.iterations, r->out.method, l->products, (double)r->out.gap));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "seconds    start %.4f, load %.4f, set-up %.4f, learn %.4f: scores %.4f, losses %.4f, subgradients %.4f, optimiser %.4f\n", r->start, r->load, r->setup, r->learn, s[TIME_SCORES], s[TIME_LOSS], s[TIME_SUBGRADIENT], r->learn - s[TIME_SCORES] - s[TIME_LOSS] - s[TIME_SUBGRADIENT]));
   }
-  if (o->json[0]) PetscCall(WriteJSON(l, o, r));
+  if (o->json[0]) {
+    MatInfo     info;
+    MatType     type;
+    PetscInt    M, N;
+    PetscMPIInt rank, size;
+    FILE       *fp;
+
+    PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+    PetscCall(MatGetSize(l->data.X, &M, &N));
+    PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
+    PetscCall(MatGetType(l->data.X, &type));
+    if (!rank) {
+      fp = fopen(o->json, "a");
+      PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", o->json);
+      fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o->file, (long)M, (long)N, info.nz_used, type,
+              r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
+      fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
+              (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
+      fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f, \"cpu\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT], r->cpu);
+      PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o->json);
+    }
+  }
   PetscFunctionReturn(0);
 }
 

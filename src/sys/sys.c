@@ -155,23 +155,6 @@ static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A device exists but cannot be opened: its memory is full, another process owns it, it is broken, or its driver is too old. Warns once and keeps the reason */
-static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
-{
-  char          warning[1024], word[16] = "";
-  PetscBool     required;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  GPUCSRTry(&attempt, DeviceClose(d));
-  PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, message));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
-  PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
-  PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used: %s", d->ops->name, d->failed));
-  if (!required) PetscCall(GPUCSRWarn(warning)); /* a required device is an error for the caller */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   The process' device of the named backend. If there is none, or it cannot be opened, dev is NULL and why has the reason, without an error.
 */
@@ -202,8 +185,19 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
     d->threads = (int)s->threads;
     d->limit   = (size_t)s->memorylimit;
     GPUCSRTry(&attempt, DeviceSetUp(d));
-    if (attempt.error) PetscCall(DeviceRefused(d, attempt.message));
-    else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
+    /* a device exists but cannot be opened: its memory is full, another process owns it, it is broken, or its driver is too old. Warns once and keeps the reason */
+    if (attempt.error) {
+      char          warning[1024], word[16] = "";
+      PetscBool     required;
+      GPUCSRAttempt closing;
+
+      GPUCSRTry(&closing, DeviceClose(d));
+      PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, attempt.message));
+      PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
+      PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
+      PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used: %s", d->ops->name, d->failed));
+      if (!required) PetscCall(GPUCSRWarn(warning)); /* a required device is an error for the caller */
+    } else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
   }
   if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "%s%s", devices[b]->nstreams ? "it failed before: " : "", devices[b]->failed));
   else *dev = devices[b];

@@ -96,19 +96,6 @@ static PetscErrorCode DualCreate(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode DualDestroy(Learner *l, Dual *d)
-{
-  PetscBool done;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscFree3(d->a, d->square, d->order));
-  if (d->u) PetscCall(VecRestoreArrayRead(l->u, &d->u));
-  PetscCall(VecRestoreArrayRead(l->z, &d->y));
-  PetscCall(MatSeqAIJRestoreArrayRead(l->data.X, &d->v));
-  PetscCall(MatRestoreRowIJ(l->data.X, 0, PETSC_FALSE, PETSC_FALSE, &d->m, &d->i, &d->j, &done));
-  PetscFunctionReturn(0);
-}
-
 /* Can this method read the data? */
 PetscErrorCode HasDual(const Learner *l, PetscBool *has)
 {
@@ -127,7 +114,7 @@ PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
   Dual            d;
   PetscReal       value = 1, risk = 1, tol = 0.1, gap, entries = 0;
   PetscInt        next = 1, M;
-  PetscBool       done = PETSC_FALSE, fast = PETSC_FALSE;
+  PetscBool       done = PETSC_FALSE, fast = PETSC_FALSE, ready;
   PetscLogDouble  begin, end;
   MatInfo         info;
 
@@ -164,7 +151,11 @@ PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
     done        = (PetscBool)(gap <= PetscMax(o->epsilon * value, o->absolute));
     PetscCall(Progress(l, rest->iterations, value, gap, done));
   }
-  PetscCall(DualDestroy(l, &d));
+  PetscCall(PetscFree3(d.a, d.square, d.order));
+  if (d.u) PetscCall(VecRestoreArrayRead(l->u, &d.u));
+  PetscCall(VecRestoreArrayRead(l->z, &d.y));
+  PetscCall(MatSeqAIJRestoreArrayRead(l->data.X, &d.v));
+  PetscCall(MatRestoreRowIJ(l->data.X, 0, PETSC_FALSE, PETSC_FALSE, &d.m, &d.i, &d.j, &ready));
   rest->left = (PetscBool)(!done && !alone && rest->iterations < o->maxits);
   if (rest->left) PetscFunctionReturn(0);
   AddOutcome(out, value, risk, PetscMax(value - rest->lower, 0), rest->iterations, done, "dual");

@@ -67,22 +67,6 @@ PetscErrorCode ModelSave(const Learner *l, const char file[])
 
 #define CheckModel(ok, why) PetscCheck(ok, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: %s", file, why)
 
-static PetscErrorCode ReadLabels(Learner *l, const char file[], PetscInt nclasses, FILE *fp)
-{
-  double label;
-
-  PetscFunctionBeginUser;
-  CheckModel(nclasses >= 2, "labels before the number of classes");
-  for (PetscInt j = 0; j < nclasses; j++) {
-    CheckModel(fscanf(fp, "%lf", &label) == 1 && !PetscIsInfOrNanReal(label), "a label is missing");
-    l->label[nclasses == 2 ? 1 - j : j] = label;
-  }
-  for (PetscInt j = 1; j < nclasses; j++)
-    for (PetscInt i = 0; i < j; i++) CheckModel(l->label[j] != l->label[i], "two labels are the same");
-  l->nclasses = nclasses;
-  PetscFunctionReturn(0);
-}
-
 /* Reads the header, up to the line "w" */
 static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
 {
@@ -99,8 +83,18 @@ static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
     else if (!strcmp(word, "nr_class")) {
       CheckModel(fscanf(fp, "%ld", &number) == 1 && number >= 2 && number <= MAX_CLASSES, "a number of classes that cannot be");
       nclasses = (PetscInt)number;
-    } else if (!strcmp(word, "label")) PetscCall(ReadLabels(l, file, nclasses, fp));
-    else if (!strcmp(word, "nr_feature")) {
+    } else if (!strcmp(word, "label")) {
+      double label;
+
+      CheckModel(nclasses >= 2, "labels before the number of classes");
+      for (PetscInt j = 0; j < nclasses; j++) {
+        CheckModel(fscanf(fp, "%lf", &label) == 1 && !PetscIsInfOrNanReal(label), "a label is missing");
+        l->label[nclasses == 2 ? 1 - j : j] = label;
+      }
+      for (PetscInt j = 1; j < nclasses; j++)
+        for (PetscInt i = 0; i < j; i++) CheckModel(l->label[j] != l->label[i], "two labels are the same");
+      l->nclasses = nclasses;
+    } else if (!strcmp(word, "nr_feature")) {
       CheckModel(fscanf(fp, "%ld", &number) == 1 && number >= 0 && number < PETSC_MAX_INT, "a number of columns that cannot be");
       l->columns = (PetscInt)number;
     } else if (!strcmp(word, "bias")) CheckModel(fscanf(fp, "%lf", &bias) == 1 && !PetscIsInfOrNanReal(bias), "no bias");

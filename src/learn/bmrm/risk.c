@@ -218,30 +218,13 @@ PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscR
   PetscFunctionReturn(0);
 }
 
-/* Are these vectors in host memory on all ranks? The type does not tell, because vectors of a library may have the standard type name */
-static PetscErrorCode OnHost(Vec v, PetscBool *host)
-{
-  PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
-  VecGPUInfo i;
-  PetscInt   elsewhere = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, host, VECSEQ, VECMPI, ""));
-  PetscCall(PetscDLSym(NULL, "VecGPUGetInfo", (void **)&info));
-  if (info && *host) {
-    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that the vectors are not the library's */
-    elsewhere = !(*info)(v, &i) && strcmp(i.backend, "host");
-    PetscCall(PetscPopErrorHandler());
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &elsewhere, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)v)));
-  if (elsewhere) *host = PETSC_FALSE;
-  PetscFunctionReturn(0);
-}
-
 /* Creates the vectors for the data, and sets everything to zero */
 PetscErrorCode LearnerSetUp(Learner *l)
 {
-  PetscBool host;
+  PetscBool  host;
+  VecGPUInfo i;
+  PetscInt   elsewhere                      = 0;
+  PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(l->k, &l->w));
@@ -253,7 +236,16 @@ PetscErrorCode LearnerSetUp(Learner *l)
   }
   PetscCall(VecGetSize(l->w[0], &l->columns));
   PetscCall(CreateVecs(l->s, 4, (Vec *const[]){&l->c, &l->z, &l->origin, &l->d}));
-  PetscCall(OnHost(l->s, &host));
+  /* are these vectors in host memory on all ranks? The type does not tell, because vectors of a library may have the standard type name */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &host, VECSEQ, VECMPI, ""));
+  PetscCall(PetscDLSym(NULL, "VecGPUGetInfo", (void **)&info));
+  if (info && host) {
+    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that the vectors are not the library's */
+    elsewhere = !(*info)(l->s, &i) && strcmp(i.backend, "host");
+    PetscCall(PetscPopErrorHandler());
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &elsewhere, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)l->s)));
+  if (elsewhere) host = PETSC_FALSE;
   l->vectors = (PetscBool)((!host || l->settings->vectors) && l->loss->vectors);
   if (l->vectors) {
     PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->f, &l->zero}));

@@ -42,19 +42,6 @@ static void *Watch(void *unused)
   return unused;
 }
 
-/* Signals of the program are for its own threads */
-static int Start(void)
-{
-  sigset_t all, before;
-  int      e;
-
-  (void)sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  e = pthread_create(&thread, NULL, Watch, NULL);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return e;
-}
-
 /* Until the thread has looked */
 static void Await(const GPUCSRWatched *w)
 {
@@ -72,7 +59,14 @@ int GPUCSRWatchBegin(GPUCSRWatched *w)
   w->seen = 0;
   w->next = list;
   list    = w;
-  if (!w->next) e = Start();
+  if (!w->next) { /* signals of the program are for its own threads */
+    sigset_t all, before;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    e = pthread_create(&thread, NULL, Watch, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
   if (e) list = NULL;
   w->wanted = !e;
   Await(w);

@@ -69,23 +69,6 @@ static PetscBool Enter(SimplexQP *qp, PetscInt j)
   return PETSC_TRUE;
 }
 
-/*
-  Sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that
-  depends on its predecessors loses its weight, which Evaluate() distributes to the other variables.
-*/
-static void Reshift(SimplexQP *qp, PetscReal shift)
-{
-  const PetscInt nfree = qp->nfree;
-
-  qp->shift = shift;
-  qp->nfree = 0;
-  for (PetscInt k = 0; k < nfree; k++) {
-    const PetscInt j = qp->free[k];
-
-    if (!Enter(qp, j)) qp->x[j] = 0;
-  }
-}
-
 /* Appends a variable. column: its column of Q, with the diagonal entry last. The first variable is the whole solution. */
 PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscReal f)
 {
@@ -115,7 +98,18 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
   if (!n) {
     qp->shift = column[0] > 0 ? column[0] : 1;
     Restart(qp, 0);
-  } else if (column[n] > 4 * qp->shift) Reshift(qp, column[n]);
+  } else if (column[n] > 4 * qp->shift) {
+    const PetscInt nfree = qp->nfree;
+
+    /* sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that depends on its predecessors loses its weight, which Evaluate() distributes to the other variables. */
+    qp->shift = column[n];
+    qp->nfree = 0;
+    for (PetscInt k = 0; k < nfree; k++) {
+      const PetscInt j = qp->free[k];
+
+      if (!Enter(qp, j)) qp->x[j] = 0;
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -119,27 +119,6 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process: a kernel on the arrays of b and x, in place if the device has the arrays. On return the solution vector is complete */
-static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
-{
-  const PetscBool guess = (PetscBool)!ksp->guess_zero;
-  GPUKSPVectors  *v     = &k->persistent.v;
-  double *const ownx = v->x, *const ownb = v->b;
-  GPUCSROperand  b, x;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
-  PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
-  PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
-  ierr = Launch(ksp, k, x.place == GPUCSR_DEVICE ? NULL : &x);
-  v->x = ownx;
-  v->b = ownb;
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
-  PetscFunctionReturn(ierr);
-}
-
 /* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
 PetscErrorCode GPUKSPBegin(KSP ksp, KSP_GPU *k)
 {
@@ -160,7 +139,24 @@ static PetscErrorCode RanksCheck(const KSP_GPU *k)
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_PERSISTENT && k->size == 1) PetscFunctionReturn(Persistent(ksp, k));
+  /* one process: a kernel on the arrays of b and x, in place if the device has the arrays. On return the solution vector is complete */
+  if (k->taken == KSP_GPU_PATH_PERSISTENT && k->size == 1) {
+    const PetscBool guess = (PetscBool)!ksp->guess_zero;
+    GPUKSPVectors  *v     = &k->persistent.v;
+    double *const ownx = v->x, *const ownb = v->b;
+    GPUCSROperand  b, x;
+    PetscErrorCode ierr;
+
+    PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
+    PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
+    PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
+    ierr = Launch(ksp, k, x.place == GPUCSR_DEVICE ? NULL : &x);
+    v->x = ownx;
+    v->b = ownb;
+    PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
+    PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
+    PetscFunctionReturn(ierr);
+  }
   if (k->taken == KSP_GPU_PATH_GRAPH && k->size == 1) PetscCall(GPUKSPBegin(ksp, k)); /* otherwise it was called before */
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Launch(ksp, k, NULL));
   else if (k->refined) {

@@ -316,18 +316,6 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FactorOfBlocks(PC pc, Mat *F)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  if (!w || !w->petsc.pc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Current(pc, (Blocks *)w->data));
-  *F = ((Blocks *)w->data)->F;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The factor with which an application solves, on vectors of this process; NULL: the application is another one. pc: set up */
 PetscErrorCode PCFactorNow_Private(PC pc, Mat *F)
 {
@@ -336,8 +324,15 @@ PetscErrorCode PCFactorNow_Private(PC pc, Mat *F)
   PetscFunctionBegin;
   *F = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
-  if (blocks) PetscCall(FactorOfBlocks(pc, F));
-  else PetscCall(PCFactorGetMatrix(pc, F));
+  if (blocks) {
+    GPUCSRWrap *w;
+
+    PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+    if (w && w->petsc.pc.setuponblocks) {
+      PetscCall(Current(pc, (Blocks *)w->data));
+      *F = ((Blocks *)w->data)->F;
+    }
+  } else PetscCall(PCFactorGetMatrix(pc, F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,28 +18,6 @@ static PetscErrorCode Judge(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before the first set-up. PETSc alone factors in place, and asks the solver type for an ordering before */
-static PetscErrorCode ChooseType(PC pc)
-{
-  PetscBool     inplace, here, mine, several, cudss;
-  MatSolverType type;
-  PetscMPIInt   size;
-
-  PetscFunctionBegin;
-  PetscCall(PCFactorGetUseInPlace(pc, &inplace));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &here));
-  PetscCall(PCFactorGetMatSolverType(pc, &type));
-  PetscCall(PetscStrcmp(type, MATSOLVERGPUCSR, &mine));
-  if (inplace && here && (!type || mine)) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
-  /* PETSc's message for a type without such a factor names no way out */
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJGPUCSR, &several));
-  PetscCall(PCFactorGetMatSolverType(pc, &type));
-  PetscCall(PetscStrcmp(type, MATSOLVERCUDSS, &cudss));
-  PetscCheck(!several || !cudss, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCSetUp_Direct(PC pc)
 {
   GPUCSRWrap *w;
@@ -50,7 +28,24 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
   if (pc->setupcalled) {
     PetscCall(PCFactorGetMatrix(pc, &F));
     PetscCall(MatGPUCSRFactorForgive_Private(F));
-  } else PetscCall(ChooseType(pc));
+  } else {
+    PetscBool     inplace, here, mine, several, cudss;
+    MatSolverType type;
+    PetscMPIInt   size;
+
+    /* PETSc alone factors in place, and asks the solver type for an ordering before */
+    PetscCall(PCFactorGetUseInPlace(pc, &inplace));
+    PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &here));
+    PetscCall(PCFactorGetMatSolverType(pc, &type));
+    PetscCall(PetscStrcmp(type, MATSOLVERGPUCSR, &mine));
+    if (inplace && here && (!type || mine)) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
+    /* PETSc's message for a type without such a factor names no way out */
+    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+    PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJGPUCSR, &several));
+    PetscCall(PCFactorGetMatSolverType(pc, &type));
+    PetscCall(PetscStrcmp(type, MATSOLVERCUDSS, &cudss));
+    PetscCheck(!several || !cudss, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
+  }
   PetscCall((*w->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -42,15 +42,18 @@ static PetscErrorCode Looks(PC pc, PetscBool *looks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. PETSC_FALSE also if PETSc would not look, if the matrix has a type of PETSc, or after a failure on one rank; PETSc's set-up meets the same failure again */
-static PetscErrorCode NoZeros(PC pc, PetscBool *none)
+static PetscErrorCode PCSetUp_Jacobi(PC pc)
 {
+  Jacobi        *j;
+  PetscErrorCode ierr;
+  PetscBool      looks;
+  PetscReal      least = 0;
+  GPUCSRAttempt  attempt;
   PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
-  PetscBool     looks;
-  PetscReal     least = 0;
-  GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &j));
+  /* sound is PETSC_FALSE also if PETSc would not look, if the matrix has a type of PETSc, or after a failure on one rank; PETSc's set-up meets the same failure again */
   PetscCall(Looks(pc, &looks));
   PetscCall(PetscObjectQueryFunction((PetscObject)pc->pmat, "MatGPUCSRGetInfo_C", &info));
   if (looks && info) {
@@ -58,18 +61,7 @@ static PetscErrorCode NoZeros(PC pc, PetscBool *none)
     if (attempt.error || !(least > 0)) least = 0; /* NaN, too */
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)pc)));
   }
-  *none = (PetscBool)(least > 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCSetUp_Jacobi(PC pc)
-{
-  Jacobi        *j;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapData((PetscObject)pc, &j));
-  PetscCall(NoZeros(pc, &j->sound));
+  j->sound = (PetscBool)(least > 0);
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &j->state));
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
   ierr = (*j->wrap->petsc.pc.setup)(pc);

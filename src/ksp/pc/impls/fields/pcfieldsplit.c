@@ -253,29 +253,6 @@ static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factors [1 0; C inv(A) 1] [A 0; 0 S] [1 inv(A) B; 0 1], of which LOWER leaves out the last, and UPPER the first */
-static PetscErrorCode SchurSolve(PC pc, PCDevice d, Vec x)
-{
-  Fields         *f     = (Fields *)d->data;
-  const PetscBool upper = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
-  Field          *first = &f->field[upper], *second = &f->field[!upper];
-
-  PetscFunctionBegin;
-  PetscCall(Gather(d, first, x));
-  PetscCall(Solve(pc, f->ksp[upper], first));
-  /* b = the entries of x, less the other field's part of the product with the solution there */
-  PetscCall(MatMult(f->B[!upper][upper], first->x, f->w));
-  PetscCall(Gather(d, second, x));
-  PetscCall(VecAXPY(second->b, -1.0, f->w));
-  PetscCall(Solve(pc, f->ksp[!upper], second));
-  if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_FULL) {
-    PetscCall(MatMult(f->B[0][1], second->x, first->x)); /* this, too, is where PETSc's solver may start from */
-    PetscCall(VecAXPY(first->b, -1.0, first->x));
-    PetscCall(Solve(pc, f->ksp[0], first));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* If a vector has left the device meanwhile, PETSc's application starts anew */
 static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 {
@@ -295,7 +272,24 @@ static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
   PetscCall(VecSet(y, 0.0));
   if (type == PC_COMPOSITE_SCHUR) {
     PetscCall(AreOnDevice(d, x, f->field[0].b, f->field[1].b, &done));
-    if (done) PetscCall(SchurSolve(pc, d, x));
+    /* the factors [1 0; C inv(A) 1] [A 0; 0 S] [1 inv(A) B; 0 1], of which LOWER leaves out the last, and UPPER the first */
+    if (done) {
+      const PetscBool upper = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
+      Field          *first = &f->field[upper], *second = &f->field[!upper];
+
+      PetscCall(Gather(d, first, x));
+      PetscCall(Solve(pc, f->ksp[upper], first));
+      /* b = the entries of x, less the other field's part of the product with the solution there */
+      PetscCall(MatMult(f->B[!upper][upper], first->x, f->w));
+      PetscCall(Gather(d, second, x));
+      PetscCall(VecAXPY(second->b, -1.0, f->w));
+      PetscCall(Solve(pc, f->ksp[!upper], second));
+      if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_FULL) {
+        PetscCall(MatMult(f->B[0][1], second->x, first->x)); /* this, too, is where PETSc's solver may start from */
+        PetscCall(VecAXPY(first->b, -1.0, first->x));
+        PetscCall(Solve(pc, f->ksp[0], first));
+      }
+    }
     if (done) PetscCall(AreOnDevice(d, y, f->field[0].x, f->field[1].x, &done));
     for (PetscInt k = 0; k < 2 && done; k++) PetscCall(Scatter(d, &f->field[k], y));
   } else

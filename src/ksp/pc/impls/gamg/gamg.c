@@ -200,25 +200,6 @@ static PetscErrorCode Drop(PCGAMGData *d, PetscBool all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device's options. On several ranks PETSc makes the coarsest level, and the first one that it takes fewer ranks for */
-static void Asked(const PC_GAMG *g, const PCGAMGData *d, PetscBool several, GPUAMGOptions *o)
-{
-  PetscInt levels = g->Nlevels - (PetscInt)several;
-
-  for (PetscInt l = PETSC_MG_MAXLEVELS - 1; l >= 0 && several; l--)
-    if (g->level_reduction_factors[l] > 1) levels = PetscMin(levels, l + 1);
-  *o = (GPUAMGOptions){
-    .nsmooths   = (int)d->nsmooths,
-    .aggressive = (int)PetscMin(PetscMax(d->aggressive, 0), GPUAMG_LEVELS),
-    .distance   = {1, d->squared ? 2 : (int)d->distance},
-    .limit      = (int)PetscMin(g->coarse_eq_limit, INT32_MAX),
-    .levels     = (int)PetscMin(levels, GPUAMG_LEVELS - 1),
-    .steps      = (int)d->steps,
-    .damping    = 1.4
-  };
-  for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = (double)g->threshold[PetscMin(l, PETSC_MG_MAXLEVELS - 1)];
-}
-
 /* Collective, and so are its errors, but of the near null space at the end: all levels, as PETSc leaves its own part allocated if a function of a level fails. PETSc needs entries of the coarsest matrix. near goes to the levels */
 static PetscErrorCode Levels(PC pc, PCGAMGData *d, double *near)
 {
@@ -228,9 +209,23 @@ static PetscErrorCode Levels(PC pc, PCGAMGData *d, double *near)
   PCGPUAMGLevels of;
   PCGPUAMGLevel  last;
   size_t         size;
+  PetscBool      several = GPUCSRIsType(A, MATMPIAIJGPUCSR);
+  PetscInt       levels  = g->Nlevels - (PetscInt)several;
 
   PetscFunctionBegin;
-  Asked(g, d, GPUCSRIsType(A, MATMPIAIJGPUCSR), &o);
+  /* the device's options. On several ranks PETSc makes the coarsest level, and the first one that it takes fewer ranks for */
+  for (PetscInt l = PETSC_MG_MAXLEVELS - 1; l >= 0 && several; l--)
+    if (g->level_reduction_factors[l] > 1) levels = PetscMin(levels, l + 1);
+  o = (GPUAMGOptions){
+    .nsmooths   = (int)d->nsmooths,
+    .aggressive = (int)PetscMin(PetscMax(d->aggressive, 0), GPUAMG_LEVELS),
+    .distance   = {1, d->squared ? 2 : (int)d->distance},
+    .limit      = (int)PetscMin(g->coarse_eq_limit, INT32_MAX),
+    .levels     = (int)PetscMin(levels, GPUAMG_LEVELS - 1),
+    .steps      = (int)d->steps,
+    .damping    = 1.4
+  };
+  for (int l = 0; l < GPUAMG_LEVELS; l++) o.threshold[l] = (double)g->threshold[PetscMin(l, PETSC_MG_MAXLEVELS - 1)];
   PetscCall(PCGPUAMGLevelsCreate_Private(A, &o, g->min_eq_proc, g->data_cell_cols, near, &d->levels));
   of = PCGPUAMGLevelsOf_Private(d->levels);
   if (of.levels < 2) d->kept = PETSC_FALSE;

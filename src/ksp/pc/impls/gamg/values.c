@@ -13,31 +13,6 @@ static PC_MG_Levels *LevelOf(PC pc, int l)
   return mg->levels[mg->nlevels - 1 - l];
 }
 
-/* Collective: does PETSc have the matrices of the devices, does it keep prolongators, and has only their finest matrix new values? */
-static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
-{
-  const PC_MG         *mg = (const PC_MG *)pc->data;
-  const PC_GAMG       *g  = (const PC_GAMG *)mg->innerctx;
-  const PCGPUAMGLevels of = d->levels ? PCGPUAMGLevelsOf_Private(d->levels) : (PCGPUAMGLevels){.dev = NULL};
-  int                  all;
-  Mat                  A;
-
-  PetscFunctionBegin;
-  *same = (PetscBool)(d->kept && of.dev && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN);
-  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  *same = (PetscBool)(d->levels->pmat == pc->pmat && d->pattern == pc->pmat->nonzerostate && mg->nlevels >= of.levels);
-  for (int l = 0; l < of.levels && *same; l++) {
-    if (l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_TRUE, LevelOf(pc, l)->interpolate, same));
-    PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
-    if (*same && l && l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_FALSE, A, same));
-    else *same = (PetscBool)(*same && (GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR)));
-  }
-  all = *same;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
-  *same = (PetscBool)all;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Does PETSc estimate eigenvalues of new values? Not before it had the function. The option is the only way that tells its answer */
 static PetscErrorCode Estimates(PC pc, PetscBool *yes)
 {
@@ -169,16 +144,35 @@ static PetscErrorCode Become(PC pc)
 /* Before PETSc's set-up. done: levels have new values. After an error PETSc's set-up makes a new hierarchy */
 PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
 {
-  PCGAMGData   *d;
-  GPUCSRAttempt attempt = {0};
+  PCGAMGData    *d;
+  GPUCSRAttempt  attempt = {0};
+  const PC_MG   *mg      = (const PC_MG *)pc->data;
+  const PC_GAMG *g       = (const PC_GAMG *)mg->innerctx;
+  PCGPUAMGLevels of;
+  int            all;
+  Mat            A;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(Unchanged(pc, d, done));
+  /* does PETSc have the matrices of the devices, does it keep prolongators, and has only their finest matrix new values? */
+  of    = d->levels ? PCGPUAMGLevelsOf_Private(d->levels) : (PCGPUAMGLevels){.dev = NULL};
+  *done = (PetscBool)(d->kept && of.dev && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN);
+  if (*done) {
+    *done = (PetscBool)(d->levels->pmat == pc->pmat && d->pattern == pc->pmat->nonzerostate && mg->nlevels >= of.levels);
+    for (int l = 0; l < of.levels && *done; l++) {
+      if (l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_TRUE, LevelOf(pc, l)->interpolate, done));
+      PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
+      if (*done && l && l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_FALSE, A, done));
+      else *done = (PetscBool)(*done && (GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR)));
+    }
+    all = *done;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
+    *done = (PetscBool)all;
+  }
   if (*done) GPUCSRTry(&attempt, Numeric(pc, d, done));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, d->levels));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Below(pc, done));
-  if (!attempt.error && !*done && d->levels && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) {
+  if (!attempt.error && !*done && d->levels && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) {
     GPUCSRTry(&attempt, Become(pc));
     d->kept = PETSC_FALSE; /* the hierarchy goes after PETSc's set-up */
   }
