@@ -48,8 +48,9 @@ static PetscErrorCode Level(PC_GPUAMG *a, int k, const GPUCSROperator *finest, P
 /* Makes the cycle of the hierarchy or of its transpose. finest: the finest matrix of one rank */
 PetscErrorCode PCGPUAMGCycleFill_Private(PC pc, const GPUCSROperator *finest, PetscBool transposed, GPUMGCycle *c)
 {
-  PC_GPUAMG           *a  = (PC_GPUAMG *)pc->data;
-  const PCGPUAMGLevels of = PCGPUAMGLevelsOf_Private(pc);
+  PC_GPUAMG           *a     = (PC_GPUAMG *)pc->data;
+  const PCGPUAMGLevels of    = PCGPUAMGLevelsOf_Private(pc);
+  PetscBool            known = PETSC_FALSE, symmetric = PETSC_FALSE;
   GPUMGKrylovMethod    krylov;
 
   PetscFunctionBegin;
@@ -64,7 +65,8 @@ PetscErrorCode PCGPUAMGCycleFill_Private(PC pc, const GPUCSROperator *finest, Pe
   PetscCallMPI(MPI_Comm_size(c->comm, &c->size));
   if (c->exact) c->inverse = (GPUCSRBuffer){transposed ? a->h.inverseT.p : a->h.inverse.p, 0}; /* 0 bytes: the hierarchy's, which counts them */
   for (int k = 0; k < c->levels; k++) PetscCall(Level(a, k, finest, transposed, c));
-  PetscCall(PCGPUAMGKrylovMethod_Private(a, finest ? finest->A : a->matrix.A, &krylov));
+  PetscCall(MatIsSymmetricKnown(finest ? finest->A : a->matrix.A, &known, &symmetric));
+  krylov = a->used.cycles < GPUAMG_K ? GPUMG_KRYLOV_NONE : known && symmetric ? GPUMG_KRYLOV_CG : GPUMG_KRYLOV_GCR;
   if (!a->ranks) PetscCall(GPUMGTailMake(c, a->used.tail));
   c->krylov = krylov;
   if (a->ranks && a->ranks->small) { /* the solve of the small level on each rank */
@@ -92,5 +94,37 @@ PetscErrorCode PCGPUAMGCycleFill_Private(PC pc, const GPUCSROperator *finest, Pe
     }
     c->host = hosted;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Does the PC need a flexible method? */
+PetscErrorCode PCGPUAMGFlexible_Private(PC pc, PetscBool *flexible)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCGPUAMG, flexible));
+  if (*flexible) *flexible = (PetscBool)(((PC_GPUAMG *)pc->data)->used.cycles == GPUAMG_K);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Before each solve. Warns once if a method assumes a linear preconditioner and this is a K-cycle: its residual norms are wrong */
+PetscErrorCode PCGPUAMGPreSolve_Private(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
+  PetscBool  flexible, floats = PETSC_FALSE, same, right;
+
+  PetscFunctionBegin;
+  (void)b;
+  (void)x;
+  /* floats serve if residual and solution take the same results of the preconditioner. A method without norms is a part of another method, which is not known here */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &same, KSPCG, KSPGPUCG, KSPFCG, KSPFGMRES, KSPGCR, KSPFBCGS, ""));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGPUBCGS, &right));
+  floats = (PetscBool)(ksp->normtype != KSP_NORM_NONE && (same || (right && ksp->pc_side == PC_RIGHT)));
+  PetscCall(PCGPUAMGFloats_Private(pc, floats));
+  if (a->used.cycles < GPUAMG_K || a->warned) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &flexible, KSPGPUCG, KSPGPUFGMRES, KSPFCG, KSPPIPEFCG, KSPFGMRES, KSPPIPEFGMRES, KSPGCR, KSPPIPEGCR, KSPFBCGS, KSPRICHARDSON, KSPPREONLY, ""));
+  a->warned = (PetscBool)!flexible;
+  if (a->warned)
+    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)pc), PETSC_STDERR, "PC type gpuamg warning: K-cycles are not linear, and KSP type %s may report convergence that the true residual does not have: take gpucg, gpufgmres, fcg, fgmres or gcr\n",
+                           ((PetscObject)ksp)->type_name));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

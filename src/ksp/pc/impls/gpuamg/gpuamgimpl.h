@@ -154,10 +154,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *, GPUCSRBuffer *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(const GPUAMGRanksLevel *, GPUAMGRanksMatrix *);
 
-/* krylov.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
-
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
@@ -175,6 +171,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatri
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel *, int most, PetscErrorCode (*)(const GPUAMGRanksLevel *, const double *, double *), double *);
 
 /* cycles.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleFill_Private(PC, const GPUCSROperator *, PetscBool transposed, GPUMGCycle *);
 
 /* rankscycle.c */

@@ -251,14 +251,16 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
 
 /* ---- hierarchies ---- */
 
-static PetscErrorCode NoteAll(GPUMGKey *k, PC pc)
+/* Takes the present key of a PCMG, or compares with it; same NULL: takes it */
+PetscErrorCode GPUMGKeyNote(PC pc, GPUMGKey *k, PetscBool *same)
 {
   const PC_MG *mg = (const PC_MG *)pc->data;
   PC_MG        s;
 
   PetscFunctionBegin;
-  k->at      = 0;
-  k->differs = PETSC_FALSE;
+  k->comparing = (PetscBool)(same != NULL);
+  k->at        = 0;
+  k->differs   = PETSC_FALSE;
   memcpy(&s, mg, sizeof(s)); /* except members that PCApplyRichardson() writes */
   s.rtol = s.abstol = s.dtol = s.ttol = 0;
   PetscCall(NOTE(k, s));
@@ -276,31 +278,6 @@ static PetscErrorCode NoteAll(GPUMGKey *k, PC pc)
     PetscCall(NoteKSP(k, each.smoothd));
     if (each.smoothu != each.smoothd) PetscCall(NoteKSP(k, each.smoothu));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The present key of a PCMG */
-PetscErrorCode GPUMGKeyTake(PC pc, GPUMGKey *k)
-{
-  PetscFunctionBegin;
-  k->comparing = PETSC_FALSE;
-  PetscCall(NoteAll(k, pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUMGKeySame(PC pc, GPUMGKey *k, PetscBool *same)
-{
-  PetscFunctionBegin;
-  k->comparing = PETSC_TRUE;
-  PetscCall(NoteAll(k, pc));
-  *same = (PetscBool)(!k->differs && k->at == k->used);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUMGKeyDestroy(GPUMGKey *k)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(k->bytes));
-  PetscCall(PetscMemzero(k, sizeof(*k)));
+  if (same) *same = (PetscBool)(!k->differs && k->at == k->used);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

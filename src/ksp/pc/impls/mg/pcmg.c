@@ -48,7 +48,7 @@ static PetscErrorCode Look(PC pc, Multigrid *m, PetscBool *failed, PetscBool *st
 
   PetscFunctionBegin;
   all[0] = dev && dev->failed[0];
-  if (same && !all[0]) PetscCall(GPUMGKeySame(pc, &m->key, &same));
+  if (same && !all[0]) PetscCall(GPUMGKeyNote(pc, &m->key, &same));
   if (same && !all[0] && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved));
   all[1] = !same || moved;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
@@ -101,7 +101,7 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(c));
   }
-  PetscCall(GPUMGKeyTake(pc, &m->key)); /* smoothers may have been set up */
+  PetscCall(GPUMGKeyNote(pc, &m->key, NULL)); /* smoothers may have been set up */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -262,7 +262,8 @@ static PetscErrorCode MultigridRelease(void *data)
   if (m->event && dev && !dev->failed[0]) PetscCall(dev->ops->eventdestroy(dev->id, m->event));
   m->event = NULL;
   PetscCall(GPUMGCycleDestroy(&m->cycle));
-  PetscCall(GPUMGKeyDestroy(&m->key));
+  PetscCall(PetscFree(m->key.bytes));
+  PetscCall(PetscMemzero(&m->key, sizeof(m->key)));
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
   m->taken = m->ok = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
