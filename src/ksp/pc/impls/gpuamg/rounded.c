@@ -62,29 +62,12 @@ static PetscErrorCode Sample(GPUMGCycle *c, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do floats change a vector by little? The cycle is in floats before the call and in doubles after it */
-static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, double *x, double *y, PetscBool *well)
-{
-  double all = 0, off = 0;
-
-  PetscFunctionBegin;
-  PetscCall(Sample(c, y));
-  PetscCall(Switch(h, c, o, PETSC_FALSE));
-  PetscCall(Sample(c, x));
-  for (int i = 0; i < h->level[0].n; i++) {
-    all += x[i] * x[i];
-    off += (x[i] - y[i]) * (x[i] - y[i]);
-  }
-  *well = (PetscBool)(off <= ROUNDED * ROUNDED * all);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Prepares floats for the cycle of h if the options ask for floats, or if the results are close enough. The cycle is in doubles until a method that floats serve begins. o: the finest matrix; precision: an index of the list above */
 PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscInt precision, PetscBool *rounded)
 {
   const size_t   n       = (size_t)h->level[0].n;
   const char    *doubles = c->levels == 1 ? "one level" : c->krylov ? "K-cycles" : c->level[0].down.factors ? "factors" : NULL;
-  double        *x, *y;
+  double        *x, *y, all = 0, off = 0;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -106,7 +89,14 @@ PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROpera
   if (*rounded && precision == 2) {
     PetscCall(Switch(h, c, o, PETSC_TRUE));
     PetscCall(PetscMalloc2(n, &x, n, &y));
-    ierr = RoundedWell(h, c, o, x, y, rounded);
+    ierr = Sample(c, y);
+    if (!ierr) ierr = Switch(h, c, o, PETSC_FALSE);
+    if (!ierr) ierr = Sample(c, x);
+    for (size_t i = 0; i < n && !ierr; i++) {
+      all += x[i] * x[i];
+      off += (x[i] - y[i]) * (x[i] - y[i]);
+    }
+    *rounded = (PetscBool)(off <= ROUNDED * ROUNDED * all); /* floats change a vector by little */
     PetscCall(PetscFree2(x, y));
     PetscCall(ierr);
   }

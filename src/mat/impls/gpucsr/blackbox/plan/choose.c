@@ -67,17 +67,6 @@ typedef struct {
   double              scale[GPUCSR_NPARTS]; /* of the profile's times, on this device */
 } FormatInput;
 
-static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRFormat *format, FormatInput *in)
-{
-  PetscFunctionBegin;
-  in->format     = format;
-  in->why[0]     = 0;
-  in->applicable = GPUCSRFormatHolds(format, f, in->why, sizeof(in->why));
-  if (in->applicable) PetscCall(GPUCSRModelInputGet(format, f, p, dev->props.l2, &in->in));
-  PetscCall(GPUCSRProfileScale(dev, in->scale, &in->in.processors));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static void CandidateGet(const FormatInput *in, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
   double terms[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
@@ -125,7 +114,13 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
     if (!Asked(q, pair[k].format, pair[k].kernel)) continue;
     c->format = pair[k].format;
     c->kernel = pair[k].kernel;
-    if (in.format != c->format) ierr = FormatInputGet(f, p, dev, c->format, &in);
+    if (in.format != c->format) {
+      in.format     = c->format;
+      in.why[0]     = 0;
+      in.applicable = GPUCSRFormatHolds(c->format, f, in.why, sizeof(in.why));
+      if (in.applicable) ierr = GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in.in);
+      if (!ierr) ierr = GPUCSRProfileScale(dev, in.scale, &in.in.processors);
+    }
     if (!ierr) CandidateGet(&in, pair[k].row, c);
     (*n)++;
   }
