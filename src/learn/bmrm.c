@@ -127,7 +127,8 @@ static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(out, sizeof(*out)));
-  PetscCall(HasDual(l, &dual));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, &dual));
+  dual = (PetscBool)(dual && l->loss->interior && !l->vectors && !l->ones);
   PetscCheck(method != METHOD_DUAL || dual, PETSC_COMM_WORLD, PETSC_ERR_SUP, "-method dual is for one process, and rows and vectors in its memory");
   if (method == METHOD_AUTO) method = l->loss->curvature ? METHOD_NEWTON : dual ? METHOD_DUAL : METHOD_BUNDLE;
   out->converged = PETSC_TRUE;
@@ -414,6 +415,16 @@ static PetscErrorCode Program(void)
   } else PetscCall(LearnAndReport(&l, &o));
   PetscCall(LearnerDestroy(&l));
   PetscFunctionReturn(0);
+}
+
+/* Prints an error as one line; -trace makes PETSc print where it occurred */
+static PetscErrorCode SayError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *message, void *ctx)
+{
+  PetscMPIInt rank = 0;
+
+  MPI_Comm_rank(comm, &rank);
+  if (type == PETSC_ERROR_INITIAL && !rank) fprintf(stderr, "bmrm: %s\n", message ? message : "an error without a message; -trace says where");
+  return code;
 }
 
 int main(int argc, char **argv)

@@ -96,15 +96,6 @@ static PetscErrorCode DualCreate(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-/* Can this method read the data? */
-PetscErrorCode HasDual(const Learner *l, PetscBool *has)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, has));
-  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && !l->ones);
-  PetscFunctionReturn(0);
-}
-
 /* If the user asked for this method, the maximal number of iterations limits the passes */
 PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
 {

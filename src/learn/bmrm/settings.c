@@ -169,13 +169,3 @@ PetscErrorCode CheckOptions(void)
   PetscCall(PetscOptionsLeftRestore(NULL, &n, &name, &value));
   PetscFunctionReturn(0);
 }
-
-/* Prints an error as one line; -trace makes PETSc print where it occurred */
-PetscErrorCode SayError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *message, void *ctx)
-{
-  PetscMPIInt rank = 0;
-
-  MPI_Comm_rank(comm, &rank);
-  if (type == PETSC_ERROR_INITIAL && !rank) fprintf(stderr, "bmrm: %s\n", message ? message : "an error without a message; -trace says where");
-  return code;
-}

@@ -74,28 +74,6 @@ PetscErrorCode PCGAMGIntercept_Private(PC pc)
 
 /* ---- options ---- */
 
-/* Reads again the options that PETSc keeps in private data. PETSc has read its options before, and may have changed the type */
-PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
-{
-  PetscOptions options = ((PetscObject)pc)->options;
-  const char  *prefix  = ((PetscObject)pc)->prefix;
-  PetscBool    levels, squares, squared;
-  PetscInt     old = 0;
-  PCGAMGData  *d;
-
-  PetscFunctionBegin;
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_agg_nsmooths", &d->nsmooths, NULL));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_coarsening", &d->aggressive, &levels));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_square_graph", &old, &squares));
-  PetscCall(PetscOptionsGetBool(options, prefix, "-pc_gamg_aggressive_square_graph", &d->squared, &squared));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_mis_k", &d->distance, NULL));
-  if (!squares || levels || squared) PetscFunctionReturn(PETSC_SUCCESS);
-  d->aggressive = old;
-  d->squared    = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Options with PETSc's aggregates only, or the beginnings of their names */
 static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", "pc_gamg_agg_view_initial_prolongation", NULL};
 

@@ -62,8 +62,9 @@ static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
 /* The solve of one rank with all rows. near goes to the PC */
 static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
 {
-  GPUAMGRanks            *r     = a->ranks;
-  const GPUAMGRanksLevel *L     = &r->level[r->levels - 1];
+  GPUAMGRanks            *r = a->ranks;
+  const GPUAMGRanksLevel *L = &r->level[r->levels - 1];
+  PC_GPUAMG              *c;
   PetscBool               known = PETSC_FALSE, symmetric = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -78,7 +79,17 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
     PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
     PetscCall(PCSetType(r->one, PCGPUAMG));
     PetscCall(PCSetOperators(r->one, r->all, r->all));
-    PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, L->ns, near, r->one));
+    c        = (PC_GPUAMG *)r->one->data; /* has the options and the near null space of this level */
+    c->asked = a->used;
+    PCGPUAMGOptionsAt_Private(a, r->levels - 1, &c->asked.o);
+    if (r->levels > 1) c->asked.o.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
+    c->asked.nthreshold = GPUAMG_LEVELS;
+    c->inner            = PETSC_TRUE;
+    if (near) {
+      PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns + 1, &c->given));
+      PetscCall(PetscArraycpy(c->given, near, (size_t)L->N * (size_t)L->ns));
+      c->ngiven = L->ns;
+    }
   } else PetscCall(PCSetOperators(r->one, r->all, r->all));
   ((PC_GPUAMG *)r->one->data)->reuse = a->reuse;
   PetscCall(PCSetUp(r->one));

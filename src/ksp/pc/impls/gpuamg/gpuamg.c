@@ -49,28 +49,6 @@ void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
   o->levels = PetscMax(1, all.levels - level);
 }
 
-/* Gives options and a near null space to the PC of a coarse level, possibly of another communicator */
-PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt ns, const double *near, PC pc)
-{
-  PC_GPUAMG *c = (PC_GPUAMG *)pc->data;
-  PetscInt   n;
-
-  PetscFunctionBegin;
-  c->asked = a->used;
-  PCGPUAMGOptionsAt_Private(a, level, &c->asked.o);
-  if (level) c->asked.o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
-  c->asked.nthreshold = GPUAMG_LEVELS;
-  c->reuse            = a->reuse;
-  c->inner            = PETSC_TRUE;
-  PetscCall(PetscFree(c->given));
-  if (!near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetLocalSize(pc->pmat, &n, NULL));
-  PetscCall(PetscMalloc1((size_t)n * (size_t)ns + 1, &c->given));
-  PetscCall(PetscArraycpy(c->given, near, (size_t)n * (size_t)ns));
-  c->ngiven = ns;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Is the matrix of the last set-up still one of type gpucsr? */
 PetscErrorCode PCGPUAMGStays_Private(PC pc)
 {

@@ -121,7 +121,6 @@ GPUCSR_INTERN const char *const PCGPUAMGSmoothers[]; /* in the order of GPUAMGSm
 GPUCSR_INTERN PetscErrorCode PCGPUAMGForget_Private(void *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTransposedCycle_Private(PC, GPUMGCycle **);
 GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGStays_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOneLevels_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOneRefresh_Private(PC, PetscBool *good);

@@ -327,14 +327,29 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Reads again the options that PETSc keeps in private data. PETSc has read its options before, and may have changed the type */
 static PetscErrorCode PCSetFromOptions_GAMG_GPUCSR(PC pc, GPUCSROptionItems PetscOptionsObject)
 {
-  Multigrid *m;
+  PetscOptions options = ((PetscObject)pc)->options;
+  const char  *prefix  = ((PetscObject)pc)->prefix;
+  PetscBool    levels, squares, squared;
+  PetscInt     old = 0;
+  PCGAMGData  *d   = NULL;
+  Multigrid   *m;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall((*m->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
-  PetscCall(PCGAMGSetFromOptions_Private(pc));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_agg_nsmooths", &d->nsmooths, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_coarsening", &d->aggressive, &levels));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_square_graph", &old, &squares));
+  PetscCall(PetscOptionsGetBool(options, prefix, "-pc_gamg_aggressive_square_graph", &d->squared, &squared));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_mis_k", &d->distance, NULL));
+  if (squares && !levels && !squared) {
+    d->aggressive = old;
+    d->squared    = PETSC_TRUE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
