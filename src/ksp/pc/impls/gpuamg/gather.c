@@ -28,20 +28,10 @@ static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, GPUCSRHostRows *b, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Basis(const GPUAMGRanksLevel *L, double *rows)
-{
-  GPUCSRDevice dev = L->A.o.dev;
-  const size_t n   = (size_t)(L->n * L->ns);
-
-  PetscFunctionBegin;
-  if (n) PetscCall(GPUCSRDownload(dev, rows, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the near null space of all rows; NULL: constants */
 static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
 {
+  GPUCSRDevice  dev = L->A.o.dev;
   double       *own;
   int           has = L->basis.p != NULL; /* of a rank with rows */
   GPUCSRAttempt attempt;
@@ -51,7 +41,8 @@ static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MAX, L->A.m.comm));
   if (!has) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(L->n * L->ns, &own));
-  GPUCSRTry(&attempt, Basis(L, own));
+  GPUCSRTry(&attempt, L->n ? GPUCSRDownload(dev, own, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, (size_t)(L->n * L->ns), PETSC_FALSE, dev->stream) : PETSC_SUCCESS);
+  GPUCSRThen(&attempt, dev->ops->streamsynchronize(dev->id, dev->stream));
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
   PetscCall(GPUMGRanksAllgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, *all));

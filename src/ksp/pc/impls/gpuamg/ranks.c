@@ -223,13 +223,6 @@ static PetscErrorCode Smoothed(const GPUAMGOptions *o, Level *L, const GPUAMGRan
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Dead(const Level *C)
-{
-  GPUAMGWork w = {.to = GPUAMGRowsOf(C->A.m.block[0]), .dead = (unsigned char *)C->dead.p};
-
-  return C->ns > 1 ? (*GPUAMGOf(C->A.o.dev)->rows)(C->A.o.dev, GPUAMG_DEAD, (int)C->n, &w) : PETSC_SUCCESS;
-}
-
 /* Collective: prolongator, Galerkin product and plans; again: new values. keep: the prolongator; or, if another PC makes the next level, the prolongator alone */
 static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
 {
@@ -238,6 +231,7 @@ static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
   GPUAMGRanksMatrix   *P = &L->P[o->nsmooths], *C = &L[1].A, F = {.exchanges = PETSC_FALSE};
   const PetscBool      filtered = (PetscBool)(!again && a->ranks->weak && o->nsmooths);
   GPUCSRAttempt        attempt;
+  GPUAMGWork           w;
   PetscErrorCode       ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -248,7 +242,8 @@ static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
   PetscCall(ierr);
   if (a->ranks->beyond && !again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Product(MATPRODUCT_PtAP, &L->A, P, L[1].rows, &L->galerkin, C));
-  GPUCSRTry(&attempt, Dead(&L[1]));
+  w = (GPUAMGWork){.to = GPUAMGRowsOf(C->m.block[0]), .dead = (unsigned char *)L[1].dead.p};
+  GPUCSRTry(&attempt, L[1].ns > 1 ? (*GPUAMGOf(C->o.dev)->rows)(C->o.dev, GPUAMG_DEAD, (int)L[1].n, &w) : PETSC_SUCCESS);
   PetscCall(PCGPUAMGSettle_Private(C->m.comm, &attempt));
   if (again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGRanksPlan_Private(pc->pmat, 0, P));
@@ -293,22 +288,14 @@ static PetscErrorCode Aggregates(const GPUAMGOptions *o, Level *L)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CountWeak(const Level *L, int64_t counts[2])
-{
-  PetscFunctionBegin;
-  if (L->n) PetscCall(GPUAMGOneWeak(L->A.m.block[0], &counts[0]));
-  counts[1] = L->A.m.block[0]->nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: do the diagonal blocks of all ranks have enough weak entries for dropping? */
 static PetscErrorCode Weak(const Level *L, PetscBool *weak)
 {
-  int64_t       counts[2] = {0, 0};
+  int64_t       counts[2] = {0, L->A.m.block[0]->nnz};
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, CountWeak(L, counts));
+  GPUCSRTry(&attempt, L->n ? GPUAMGOneWeak(L->A.m.block[0], &counts[0]) : PETSC_SUCCESS);
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_INT64_T, MPI_SUM, L->A.m.comm));
   *weak = (PetscBool)GPUAMGEnoughWeak(counts[0], counts[1]);
