@@ -101,7 +101,7 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
   } else if (column[n] > 4 * qp->shift) {
     const PetscInt nfree = qp->nfree;
 
-    /* sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that depends on its predecessors loses its weight, which Evaluate() distributes to the other variables. */
+    /* sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that depends on its predecessors loses its weight, which the next evaluation distributes to the other variables. */
     qp->shift = column[n];
     qp->nfree = 0;
     for (PetscInt k = 0; k < nfree; k++) {
@@ -218,29 +218,6 @@ static void LetIn(SimplexQP *qp, PetscInt j)
   qp->changes++;
 }
 
-/* Computes gradient and value at x, after scaling x to sum 1, because the sum drifts by rounding */
-static void Evaluate(SimplexQP *qp)
-{
-  PetscReal sum = 0;
-
-  for (PetscInt i = 0; i < qp->nfree; i++) sum += qp->x[qp->free[i]];
-  if (!(sum > 0)) {
-    Restart(qp, qp->free[0]);
-    sum = 1;
-  }
-  for (PetscInt i = 0; i < qp->n; i++) qp->g[i] = 0;
-  for (PetscInt k = 0; k < qp->nfree; k++) {
-    const PetscReal *q = qp->Q + (size_t)qp->free[k] * (size_t)qp->alloc, x = qp->x[qp->free[k]] /= sum;
-
-    for (PetscInt i = 0; i < qp->n; i++) qp->g[i] += x * q[i];
-  }
-  qp->value = 0;
-  for (PetscInt i = 0; i < qp->n; i++) {
-    qp->value += qp->x[i] * (0.5 * qp->g[i] + qp->f[i]);
-    qp->g[i] += qp->f[i];
-  }
-}
-
 /* Iterates until no entering variable would lower the value by more than tol */
 PetscErrorCode SimplexQPSolve(SimplexQP *qp, PetscReal tol)
 {
@@ -250,11 +227,27 @@ PetscErrorCode SimplexQPSolve(SimplexQP *qp, PetscReal tol)
   PetscFunctionBegin;
   Minimise(qp);
   for (;;) {
-    PetscReal mean = 0, lowest = PETSC_MAX_REAL;
+    PetscReal mean = 0, lowest = PETSC_MAX_REAL, sum = 0;
     PetscInt  j      = -1;
     PetscBool isfree = PETSC_FALSE;
 
-    Evaluate(qp);
+    /* the gradient and value at x, after scaling x to sum 1, because the sum drifts by rounding */
+    for (PetscInt i = 0; i < qp->nfree; i++) sum += qp->x[qp->free[i]];
+    if (!(sum > 0)) {
+      Restart(qp, qp->free[0]);
+      sum = 1;
+    }
+    for (PetscInt i = 0; i < qp->n; i++) qp->g[i] = 0;
+    for (PetscInt k = 0; k < qp->nfree; k++) {
+      const PetscReal *q = qp->Q + (size_t)qp->free[k] * (size_t)qp->alloc, x = qp->x[qp->free[k]] /= sum;
+
+      for (PetscInt i = 0; i < qp->n; i++) qp->g[i] += x * q[i];
+    }
+    qp->value = 0;
+    for (PetscInt i = 0; i < qp->n; i++) {
+      qp->value += qp->x[i] * (0.5 * qp->g[i] + qp->f[i]);
+      qp->g[i] += qp->f[i];
+    }
     for (PetscInt i = 0; i < qp->nfree; i++) mean += qp->x[qp->free[i]] * qp->g[qp->free[i]];
     for (PetscInt i = 0; i < qp->n; i++) {
       if (qp->g[i] < lowest) {

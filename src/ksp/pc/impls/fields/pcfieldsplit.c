@@ -118,37 +118,6 @@ static PetscErrorCode SetFactors(PC pc, PCFieldSplitSchurFactType factors)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TakeSchur(PC pc, PCDevice d, PetscBool *possible)
-{
-  Fields *f = (Fields *)d->data;
-  Mat     S;
-  PetscObject explicit;
-  PetscInt n;
-  void (*set)(void) = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCFieldSplitSetSchurFactType_C", &set));
-  if (set && set != (void (*)(void))SetFactors) { /* PETSc sets the function again with the type */
-    d->settled = PETSC_FALSE;
-    f->set     = set;
-    PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCFieldSplitSetSchurFactType_C", SetFactors));
-  }
-  PetscCall(PCFieldSplitSchurGetSubKSP(pc, &n, &f->ksp));
-  PetscCall(PCFieldSplitSchurGetS(pc, &S));
-  PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
-  *possible = (PetscBool)(n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
-  if (!d->settled) PetscCall(SchurFactors(pc, d, &f->factors));
-  d->settled = PETSC_TRUE;
-  if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
-  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscCalloc1(n, &f->field));
-  f->n = n;
-  PetscCall(PCFieldSplitGetSchurBlocks(pc, &f->B[0][0], &f->B[0][1], &f->B[1][0], &f->B[1][1]));
-  for (PetscInt k = 0; k < 2 && *possible; k++) PetscCall(TakeField(pc, d, k, f->B[k][k], possible));
-  if (*possible) PetscCall(VecDuplicate(f->field[f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER ? 0 : 1].b, &f->w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
   Fields         *f = (Fields *)d->data;
@@ -161,8 +130,33 @@ static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possib
   *possible = (PetscBool)(size == 1 && (type == PC_COMPOSITE_ADDITIVE || type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE || type == PC_COMPOSITE_SCHUR));
   PetscCall(FieldSplitRelease(d));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  if (type == PC_COMPOSITE_SCHUR) PetscCall(TakeSchur(pc, d, possible));
-  else {
+  if (type == PC_COMPOSITE_SCHUR) {
+    Mat S;
+    PetscObject explicit;
+    PetscInt n;
+    void (*set)(void) = NULL;
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCFieldSplitSetSchurFactType_C", &set));
+    if (set && set != (void (*)(void))SetFactors) { /* PETSc sets the function again with the type */
+      d->settled = PETSC_FALSE;
+      f->set     = set;
+      PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCFieldSplitSetSchurFactType_C", SetFactors));
+    }
+    PetscCall(PCFieldSplitSchurGetSubKSP(pc, &n, &f->ksp));
+    PetscCall(PCFieldSplitSchurGetS(pc, &S));
+    PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
+    *possible = (PetscBool)(n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
+    if (!d->settled) PetscCall(SchurFactors(pc, d, &f->factors));
+    d->settled = PETSC_TRUE;
+    if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
+    if (*possible) {
+      PetscCall(PetscCalloc1(n, &f->field));
+      f->n = n;
+      PetscCall(PCFieldSplitGetSchurBlocks(pc, &f->B[0][0], &f->B[0][1], &f->B[1][0], &f->B[1][1]));
+      for (PetscInt k = 0; k < 2 && *possible; k++) PetscCall(TakeField(pc, d, k, f->B[k][k], possible));
+      if (*possible) PetscCall(VecDuplicate(f->field[f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER ? 0 : 1].b, &f->w));
+    }
+  } else {
     PetscCall(PCFieldSplitGetSubKSP(pc, &f->n, &f->ksp));
     PetscCall(PetscCalloc1(f->n, &f->field));
     for (PetscInt k = 0; k < f->n && *possible; k++) {

@@ -28,28 +28,6 @@ static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, GPUCSRHostRows *b, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the near null space of all rows; NULL: constants */
-static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
-{
-  GPUCSRDevice  dev = L->A.o.dev;
-  double       *own;
-  int           has = L->basis.p != NULL; /* of a rank with rows */
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  *all = NULL;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MAX, L->A.m.comm));
-  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(L->n * L->ns, &own));
-  GPUCSRTry(&attempt, L->n ? GPUCSRDownload(dev, own, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, (size_t)(L->n * L->ns), PETSC_FALSE, dev->stream) : PETSC_SUCCESS);
-  GPUCSRThen(&attempt, dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
-  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
-  PetscCall(GPUMGRanksAllgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, *all));
-  PetscCall(PetscFree(own));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The solve of one rank with all rows. near goes to the PC */
 static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
 {
@@ -99,7 +77,24 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   Mat                     all;
 
   PetscFunctionBegin;
-  if (!r->one) PetscCall(NearOfAll(L, &near));
+  if (!r->one) { /* the near null space of all rows; NULL: constants */
+    GPUCSRDevice  dev = L->A.o.dev;
+    double       *own;
+    int           has = L->basis.p != NULL; /* of a rank with rows */
+    GPUCSRAttempt reading;
+
+    near = NULL;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MAX, L->A.m.comm));
+    if (has) {
+      PetscCall(PetscMalloc1(L->n * L->ns, &own));
+      GPUCSRTry(&reading, L->n ? GPUCSRDownload(dev, own, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, (size_t)(L->n * L->ns), PETSC_FALSE, dev->stream) : PETSC_SUCCESS);
+      GPUCSRThen(&reading, dev->ops->streamsynchronize(dev->id, dev->stream));
+      PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &reading));
+      PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, &near));
+      PetscCall(GPUMGRanksAllgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, near));
+      PetscCall(PetscFree(own));
+    }
+  }
   PetscCall(AllRows(L, &b, &all));
   GPUCSRTry(&attempt, OneSetUp(a, all, near));
   PetscCall(PetscFree(near));
