@@ -34,31 +34,6 @@ typedef struct {
   PetscBool            quiet;
 } Command;
 
-/* PETSc binary can hold numbers that text cannot */
-static PetscErrorCode CheckFinite(const Contents *c, const char input[])
-{
-  PetscFunctionBegin;
-  for (PetscInt r = 0; r < c->m; r++) {
-    for (PetscInt k = c->i[r]; k < c->i[r + 1]; k++) PetscCheck(!PetscIsInfOrNanScalar(c->a[k]), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: row %" PetscInt_FMT " has a value that is not a finite number", input, r);
-    PetscCheck(!c->label || !PetscIsInfOrNanScalar(c->label[r]), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: the label of row %" PetscInt_FMT " is not a finite number", input, r);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Load(const Command *k, Contents *c, MatGPUCSRFileInfo *info)
-{
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &c->A));
-  PetscCall(MatSetType(c->A, MATSEQAIJ));
-  PetscCall(MatGPUCSRLoadFile(c->A, k->input, &k->read, &c->labels, &c->queries, info));
-  PetscCall(MatGetSize(c->A, &c->m, &c->n));
-  PetscCall(MatSeqAIJGetCSRAndMemType(c->A, &c->i, &c->j, (PetscScalar **)&c->a, NULL));
-  if (c->labels) PetscCall(VecGetArrayRead(c->labels, &c->label));
-  if (c->queries) PetscCall(VecGetArrayRead(c->queries, &c->query));
-  PetscCall(CheckFinite(c, k->input));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Convert(const Command *k)
 {
   const double      begun = MPI_Wtime();
@@ -66,7 +41,18 @@ static PetscErrorCode Convert(const Command *k)
   MatGPUCSRFileInfo info;
 
   PetscFunctionBegin;
-  PetscCall(Load(k, &c, &info));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &c.A));
+  PetscCall(MatSetType(c.A, MATSEQAIJ));
+  PetscCall(MatGPUCSRLoadFile(c.A, k->input, &k->read, &c.labels, &c.queries, &info));
+  PetscCall(MatGetSize(c.A, &c.m, &c.n));
+  PetscCall(MatSeqAIJGetCSRAndMemType(c.A, &c.i, &c.j, (PetscScalar **)&c.a, NULL));
+  if (c.labels) PetscCall(VecGetArrayRead(c.labels, &c.label));
+  if (c.queries) PetscCall(VecGetArrayRead(c.queries, &c.query));
+  /* PETSc binary can hold numbers that text cannot */
+  for (PetscInt r = 0; r < c.m; r++) {
+    for (PetscInt e = c.i[r]; e < c.i[r + 1]; e++) PetscCheck(!PetscIsInfOrNanScalar(c.a[e]), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: row %" PetscInt_FMT " has a value that is not a finite number", k->input, r);
+    PetscCheck(!c.label || !PetscIsInfOrNanScalar(c.label[r]), PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "%s: the label of row %" PetscInt_FMT " is not a finite number", k->input, r);
+  }
   if (k->output) PetscCall(Write(&c, k->to, k->read.base >= 0 ? k->read.base : 1, k->output));
   if (c.queries && k->output && strcmp(k->to, "libsvm")) fprintf(stderr, "gpucsr-convert: %s: numbers after qid: are not kept in this format\n", k->output);
   if (c.labels && k->output && !strcmp(k->to, "market")) fprintf(stderr, "gpucsr-convert: %s: labels are not kept in this format\n", k->output);
@@ -113,25 +99,6 @@ static const char *ByName(const char name[])
   return NULL;
 }
 
-static void PrintVersion(void)
-{
-  printf("gpucsr-convert %s, for PETSc %d.%d with %s scalars and integers of %d bits; decompresses"
-#if defined(GPUCSR_HAVE_ZLIB)
-         " gzip"
-#endif
-#if defined(GPUCSR_HAVE_LZMA)
-         " xz"
-#endif
-#if defined(GPUCSR_HAVE_BZ2)
-         " bzip2"
-#endif
-#if defined(GPUCSR_HAVE_ZSTD)
-         " zstd"
-#endif
-         "\n",
-         PETSCGPUCSR_VERSION, PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)));
-}
-
 static int Wrong(const char *what, const char *word)
 {
   fprintf(stderr, "gpucsr-convert: %s%s\n%s", what, word, usage);
@@ -152,7 +119,21 @@ static int ReadCommand(int argc, char **argv, Command *k)
       fputs(usage, stdout);
       exit(0);
     } else if (!strcmp(word, "-version") || !strcmp(word, "--version")) {
-      PrintVersion();
+      printf("gpucsr-convert %s, for PETSc %d.%d with %s scalars and integers of %d bits; decompresses"
+#if defined(GPUCSR_HAVE_ZLIB)
+             " gzip"
+#endif
+#if defined(GPUCSR_HAVE_LZMA)
+             " xz"
+#endif
+#if defined(GPUCSR_HAVE_BZ2)
+             " bzip2"
+#endif
+#if defined(GPUCSR_HAVE_ZSTD)
+             " zstd"
+#endif
+             "\n",
+             PETSCGPUCSR_VERSION, PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PetscDefined(USE_COMPLEX) ? "complex" : "real", (int)(8 * sizeof(PetscInt)));
       exit(0);
     } else if (number) {
       char           *end   = NULL;

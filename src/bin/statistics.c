@@ -63,8 +63,9 @@ static uint64_t PrintEntries(const Contents *c, int threads, FILE *out)
   return sum;
 }
 
-static PetscErrorCode PrintLengths(const Contents *c, FILE *out)
+PetscErrorCode StatisticsPrint(const Contents *c, int threads, FILE *out)
 {
+  uint64_t     sum;
   const double nz = (double)c->i[c->m], mean = c->m ? nz / (double)c->m : 0;
   PetscInt     empty = 0, zeros = 0, unused = c->n, shortest = c->m ? PETSC_MAX_INT : 0, longest = 0, popular = 0, *column;
   double       squares = 0;
@@ -91,39 +92,27 @@ static PetscErrorCode PrintLengths(const Contents *c, FILE *out)
   if (zeros) fprintf(out, "; %" PetscInt_FMT " are zero", zeros);
   fprintf(out, "\nrow length  %" PetscInt_FMT " to %" PetscInt_FMT ", %.4g on average, deviation %.4g\n", shortest, longest, mean, c->m ? sqrt(fmax(0, squares / (double)c->m - mean * mean)) : 0.);
   fprintf(out, "column      at most %" PetscInt_FMT " entries\n", popular);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static void PrintLabels(const Contents *c, FILE *out)
-{
-  double   label[8]; /* different ones */
-  int      n   = 0;
-  uint64_t sum = 0;
-
-  for (PetscInt i = 0; i < c->m; i++) {
-    const double y = PetscRealPart(c->label[i]);
-    int          k = 0;
-
-    sum += Mix(Place(i, -1) + Value(y));
-    while (k < PetscMin(n, 8) && label[k] != y) k++;
-    if (k == n && n < 8) label[n] = y;
-    if (k == n && n < 9) n++;
-  }
-  fprintf(out, "labels      ");
-  if (n > 8) fprintf(out, "more than 8 different ones");
-  else
-    for (int k = 0; k < n; k++) fprintf(out, "%s%.6g", k ? ", " : "", label[k]);
-  fprintf(out, "; checksum %016llx\n", (unsigned long long)Mix(sum));
-}
-
-PetscErrorCode StatisticsPrint(const Contents *c, int threads, FILE *out)
-{
-  uint64_t sum;
-
-  PetscFunctionBegin;
-  PetscCall(PrintLengths(c, out));
   sum = PrintEntries(c, threads, out);
-  if (c->label && c->m) PrintLabels(c, out);
+  if (c->label && c->m) {
+    double   label[8]; /* different ones */
+    int      n      = 0;
+    uint64_t labels = 0;
+
+    for (PetscInt i = 0; i < c->m; i++) {
+      const double y = PetscRealPart(c->label[i]);
+      int          k = 0;
+
+      labels += Mix(Place(i, -1) + Value(y));
+      while (k < PetscMin(n, 8) && label[k] != y) k++;
+      if (k == n && n < 8) label[n] = y;
+      if (k == n && n < 9) n++;
+    }
+    fprintf(out, "labels      ");
+    if (n > 8) fprintf(out, "more than 8 different ones");
+    else
+      for (int k = 0; k < n; k++) fprintf(out, "%s%.6g", k ? ", " : "", label[k]);
+    fprintf(out, "; checksum %016llx\n", (unsigned long long)Mix(labels));
+  }
   fprintf(out, "checksum    %016llx\n", (unsigned long long)Mix(sum + Place(c->m, c->n)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -31,33 +31,6 @@ static void Print(FILE *out, double v)
   fputs(text, out);
 }
 
-static void WriteMarket(const Contents *c, FILE *out)
-{
-  fprintf(out, "%%%%MatrixMarket matrix coordinate %s general\n", PetscDefined(USE_COMPLEX) ? "complex" : "real");
-  fprintf(out, "%" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT "\n", c->m, c->n, c->i[c->m]);
-  for (PetscInt i = 0; i < c->m; i++)
-    for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
-      fprintf(out, "%" PetscInt_FMT " %" PetscInt_FMT " ", i + 1, c->j[k] + 1);
-      Print(out, PetscRealPart(c->a[k]));
-      if (PetscDefined(USE_COMPLEX)) fputc(' ', out);
-      if (PetscDefined(USE_COMPLEX)) Print(out, PetscImaginaryPart(c->a[k]));
-      fputc('\n', out);
-    }
-}
-
-static void WriteLibsvm(const Contents *c, PetscInt base, FILE *out)
-{
-  for (PetscInt i = 0; i < c->m; i++) {
-    Print(out, c->label ? PetscRealPart(c->label[i]) : 0);
-    if (c->query) fprintf(out, " qid:%.0f", (double)PetscRealPart(c->query[i]));
-    for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
-      fprintf(out, " %" PetscInt_FMT ":", c->j[k] + base);
-      Print(out, PetscRealPart(c->a[k]));
-    }
-    fputc('\n', out);
-  }
-}
-
 static PetscErrorCode WriteText(const Contents *c, const char format[], PetscInt base)
 {
   FILE *out = fopen(unfinished, "w");
@@ -65,8 +38,28 @@ static PetscErrorCode WriteText(const Contents *c, const char format[], PetscInt
 
   PetscFunctionBegin;
   if (!out) PetscFunctionReturn(PETSC_ERR_FILE_OPEN);
-  if (!strcmp(format, "market")) WriteMarket(c, out);
-  else WriteLibsvm(c, base, out);
+  if (!strcmp(format, "market")) {
+    fprintf(out, "%%%%MatrixMarket matrix coordinate %s general\n", PetscDefined(USE_COMPLEX) ? "complex" : "real");
+    fprintf(out, "%" PetscInt_FMT " %" PetscInt_FMT " %" PetscInt_FMT "\n", c->m, c->n, c->i[c->m]);
+    for (PetscInt i = 0; i < c->m; i++)
+      for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
+        fprintf(out, "%" PetscInt_FMT " %" PetscInt_FMT " ", i + 1, c->j[k] + 1);
+        Print(out, PetscRealPart(c->a[k]));
+        if (PetscDefined(USE_COMPLEX)) fputc(' ', out);
+        if (PetscDefined(USE_COMPLEX)) Print(out, PetscImaginaryPart(c->a[k]));
+        fputc('\n', out);
+      }
+  } else {
+    for (PetscInt i = 0; i < c->m; i++) {
+      Print(out, c->label ? PetscRealPart(c->label[i]) : 0);
+      if (c->query) fprintf(out, " qid:%.0f", (double)PetscRealPart(c->query[i]));
+      for (PetscInt k = c->i[i]; k < c->i[i + 1]; k++) {
+        fprintf(out, " %" PetscInt_FMT ":", c->j[k] + base);
+        Print(out, PetscRealPart(c->a[k]));
+      }
+      fputc('\n', out);
+    }
+  }
   failed = ferror(out);
   PetscFunctionReturn(fclose(out) || failed ? PETSC_ERR_FILE_WRITE : PETSC_SUCCESS);
 }
@@ -99,9 +92,9 @@ static void Interrupted(int number)
   raise(number);
 }
 
-/* A file next to the output, with the permissions of the file that it replaces, or of a new file. An interrupted program removes it */
-static PetscErrorCode Begin(const char name[])
+PetscErrorCode Write(const Contents *c, const char format[], PetscInt base, const char name[])
 {
+  PetscErrorCode   ierr;
   static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
   struct stat      st;
   const int        there = !lstat(name, &st);
@@ -109,6 +102,7 @@ static PetscErrorCode Begin(const char name[])
   int              fd;
 
   PetscFunctionBegin;
+  /* a file next to the output, with the permissions of the file that it replaces, or of a new file. An interrupted program removes it */
   umask(mask);
   PetscCheck(!there || S_ISREG(st.st_mode), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s cannot be written: it is not a regular file, and only a regular file can be replaced", name);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(signals); k++)
@@ -117,15 +111,6 @@ static PetscErrorCode Begin(const char name[])
   fd = mkstemp(unfinished);
   if (fd < 0) unfinished[0] = 0;
   PetscCheck(fd >= 0 && !fchmod(fd, there ? st.st_mode & 0777 : 0666 & ~mask) && !close(fd), PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s cannot be written: %s", name, strerror(errno));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode Write(const Contents *c, const char format[], PetscInt base, const char name[])
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(Begin(name));
   errno = 0;
   ierr  = strcmp(format, "petsc") ? WriteText(c, format, base) : WritePetsc(c);
   PetscCheck(!ierr && !rename(unfinished, name), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s cannot be written: %s", name, strerror(errno ? errno : EIO));

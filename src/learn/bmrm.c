@@ -44,29 +44,6 @@ static PetscErrorCode StartType(void)
   PetscFunctionReturn(0);
 }
 
-/*
-  The first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times an infinite value is NaN, so the subgradient shows infinite and NaN values for
-  every loss
-*/
-static PetscErrorCode FirstProducts(Learner *l, const char file[])
-{
-  Vec       g;
-  PetscReal f, size;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecDuplicate(l->w[0], &g));
-  PetscCall(LearnerClass(l, 0));
-  PetscCall(Scores(l, l->w[0], l->s));
-  PetscCall(RiskAt(l, l->s, l->c, &f));
-  PetscCall(Subgradient(l, l->c, g));
-  PetscCall(VecNorm(g, NORM_1, &size));
-  PetscCheck(!PetscIsInfOrNanReal(f) && !PetscIsInfOrNanReal(size), PETSC_COMM_WORLD, PETSC_ERR_FP, "%s: the risk or its subgradient at zero is not finite: a value in the file is not, or is too large", file);
-  PetscCall(VecDestroy(&g));
-  PetscCall(PetscMemzero(l->seconds, sizeof(l->seconds)));
-  l->products = 0;
-  PetscFunctionReturn(0);
-}
-
 /* Finds the classes if the loss needs them, and checks that the labels fit the loss */
 static PetscErrorCode GetClasses(Learner *l, const Data *data, const char file[])
 {
@@ -150,7 +127,8 @@ static PetscErrorCode Learn(Learner *l, PetscReal lambda, Outcome *out)
 
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(out, sizeof(*out)));
-  PetscCall(HasDual(l, &dual));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, &dual));
+  dual = (PetscBool)(dual && l->loss->interior && !l->vectors && !l->ones);
   PetscCheck(method != METHOD_DUAL || dual, PETSC_COMM_WORLD, PETSC_ERR_SUP, "-method dual is for one process, and rows and vectors in its memory");
   if (method == METHOD_AUTO) method = l->loss->curvature ? METHOD_NEWTON : dual ? METHOD_DUAL : METHOD_BUNDLE;
   out->converged = PETSC_TRUE;
@@ -301,32 +279,6 @@ static PetscErrorCode LearnPath(Learner *l, const Settings *o, Run *r)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode WriteJSON(const Learner *l, const Settings *o, const Run *r)
-{
-  MatInfo     info;
-  MatType     type;
-  PetscInt    M, N;
-  PetscMPIInt rank, size;
-  FILE       *fp;
-
-  PetscFunctionBeginUser;
-  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(MatGetSize(l->data.X, &M, &N));
-  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  PetscCall(MatGetType(l->data.X, &type));
-  if (rank) PetscFunctionReturn(0);
-  fp = fopen(o->json, "a");
-  PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", o->json);
-  fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o->file, (long)M, (long)N, info.nz_used, type,
-          r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
-  fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
-          (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
-  fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f, \"cpu\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT], r->cpu);
-  PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o->json);
-  PetscFunctionReturn(0);
-}
-
 static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
 {
   const PetscLogDouble *s = l->seconds;
@@ -343,7 +295,29 @@ static PetscErrorCode Report(const Learner *l, const Settings *o, Run *r)
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "iterations %" PetscInt_FMT " by %s, %" PetscInt_FMT " products, gap %.3g\n", r->out.iterations, r->out.method, l->products, (double)r->out.gap));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "seconds    start %.4f, load %.4f, set-up %.4f, learn %.4f: scores %.4f, losses %.4f, subgradients %.4f, optimiser %.4f\n", r->start, r->load, r->setup, r->learn, s[TIME_SCORES], s[TIME_LOSS], s[TIME_SUBGRADIENT], r->learn - s[TIME_SCORES] - s[TIME_LOSS] - s[TIME_SUBGRADIENT]));
   }
-  if (o->json[0]) PetscCall(WriteJSON(l, o, r));
+  if (o->json[0]) {
+    MatInfo     info;
+    MatType     type;
+    PetscInt    M, N;
+    PetscMPIInt rank, size;
+    FILE       *fp;
+
+    PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+    PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+    PetscCall(MatGetSize(l->data.X, &M, &N));
+    PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
+    PetscCall(MatGetType(l->data.X, &type));
+    if (!rank) {
+      fp = fopen(o->json, "a");
+      PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", o->json);
+      fprintf(fp, "{\"file\": \"%s\", \"rows\": %ld, \"columns\": %ld, \"nonzeros\": %.0f, \"mat_type\": \"%s\", \"tao_type\": \"%s\", \"ranks\": %d, \"loss\": \"%s\", \"lambda\": %g, \"epsilon\": %g, ", o->file, (long)M, (long)N, info.nz_used, type,
+              r->out.method, (int)size, l->loss->name, (double)l->lambda, (double)o->epsilon);
+      fprintf(fp, "\"reason\": \"%s\", \"iterations\": %ld, \"evaluations\": %ld, \"gap\": %.17g, \"objective\": %.17g, \"risk\": %.17g, \"accuracy\": %.17g, \"area\": %.17g, \"rms\": %.17g, \"validation_accuracy\": %.17g, ", r->out.converged ? "CONVERGED" : "DIVERGED_MAXITS",
+              (long)r->out.iterations, (long)l->products / 2, (double)r->out.gap, (double)r->out.objective, (double)r->out.risk, (double)r->training.accuracy, (double)r->training.area, (double)r->training.rms, (double)(r->validation.X ? r->judged.accuracy : -1));
+      fprintf(fp, "\"start\": %.6f, \"load\": %.6f, \"setup\": %.6f, \"learn\": %.6f, \"scores\": %.6f, \"losses\": %.6f, \"subgradients\": %.6f, \"cpu\": %.6f}\n", r->start, r->load, r->setup, r->learn, l->seconds[TIME_SCORES], l->seconds[TIME_LOSS], l->seconds[TIME_SUBGRADIENT], r->cpu);
+      PetscCheck(!fclose(fp), PETSC_COMM_SELF, PETSC_ERR_FILE_WRITE, "%s: cannot be written", o->json);
+    }
+  }
   PetscFunctionReturn(0);
 }
 
@@ -356,26 +330,6 @@ static PetscErrorCode SayData(Mat X)
   PetscCall(MatGetSize(X, &M, &N));
   PetscCall(MatGetInfo(X, MAT_GLOBAL_SUM, &info));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "data       %" PetscInt_FMT " rows, %" PetscInt_FMT " columns, %.0f nonzeros\n", M, N, info.nz_used));
-  PetscFunctionReturn(0);
-}
-
-/* Applies a model; ignores the settings for learning */
-static PetscErrorCode Apply(Learner *l, const Settings *o)
-{
-  PetscScalar *weights;
-  Quality      q;
-
-  PetscFunctionBeginUser;
-  PetscCall(ModelLoad(l, o->model, &weights));
-  PetscCall(DataLoad(o->file, o->labels, "", l->bias, l->base, &l->data));
-  PetscCall(SayData(l->data.X));
-  PetscCheck(o->kind != PREDICT_PROBABILITY || !strcmp(l->loss->name, "logistic"), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Probabilities come from a model of -loss logistic, not %s", l->loss->name);
-  PetscCall(CheckOptions());
-  PetscCall(PetscCalloc1(l->k, &l->w));
-  PetscCall(ModelWeights(l, weights, "the model", o->file, l->data.X, l->w));
-  PetscCall(MatchLabels(l, l->data.y, o->file));
-  PetscCall(Judge(l, &l->data, l->w, "data", o->predictions, o->kind, &q));
-  PetscCall(PetscFree(weights));
   PetscFunctionReturn(0);
 }
 
@@ -409,8 +363,21 @@ static PetscErrorCode LearnAndReport(Learner *l, const Settings *o)
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   if (o->check) PetscCall(CheckRisk(l, o->seed));
   else {
+    Vec       g;
+    PetscReal f, size;
+
     PetscCall(PetscTime(&t[2]));
-    PetscCall(FirstProducts(l, o->file));
+    /* the first products, at zero. In them a type converts the matrix, copies it to the device and builds its transpose. Zero times an infinite value is NaN, so the subgradient shows infinite and NaN values for every loss */
+    PetscCall(VecDuplicate(l->w[0], &g));
+    PetscCall(LearnerClass(l, 0));
+    PetscCall(Scores(l, l->w[0], l->s));
+    PetscCall(RiskAt(l, l->s, l->c, &f));
+    PetscCall(Subgradient(l, l->c, g));
+    PetscCall(VecNorm(g, NORM_1, &size));
+    PetscCheck(!PetscIsInfOrNanReal(f) && !PetscIsInfOrNanReal(size), PETSC_COMM_WORLD, PETSC_ERR_FP, "%s: the risk or its subgradient at zero is not finite: a value in the file is not, or is too large", o->file);
+    PetscCall(VecDestroy(&g));
+    PetscCall(PetscMemzero(l->seconds, sizeof(l->seconds)));
+    l->products = 0;
     PetscCall(PetscTime(&t[3]));
     r.setup  = t[3] - t[2];
     l->began = t[3];
@@ -431,10 +398,33 @@ static PetscErrorCode Program(void)
   PetscCall(GetSettings(&o, &l.loss, &l.parameter));
   PetscCall(CheckFiles(&o));
   l.settings = &o;
-  if (o.model[0]) PetscCall(Apply(&l, &o));
-  else PetscCall(LearnAndReport(&l, &o));
+  if (o.model[0]) { /* applies a model; ignores the settings for learning */
+    PetscScalar *weights;
+    Quality      q;
+
+    PetscCall(ModelLoad(&l, o.model, &weights));
+    PetscCall(DataLoad(o.file, o.labels, "", l.bias, l.base, &l.data));
+    PetscCall(SayData(l.data.X));
+    PetscCheck(o.kind != PREDICT_PROBABILITY || !strcmp(l.loss->name, "logistic"), PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "Probabilities come from a model of -loss logistic, not %s", l.loss->name);
+    PetscCall(CheckOptions());
+    PetscCall(PetscCalloc1(l.k, &l.w));
+    PetscCall(ModelWeights(&l, weights, "the model", o.file, l.data.X, l.w));
+    PetscCall(MatchLabels(&l, l.data.y, o.file));
+    PetscCall(Judge(&l, &l.data, l.w, "data", o.predictions, o.kind, &q));
+    PetscCall(PetscFree(weights));
+  } else PetscCall(LearnAndReport(&l, &o));
   PetscCall(LearnerDestroy(&l));
   PetscFunctionReturn(0);
+}
+
+/* Prints an error as one line; -trace makes PETSc print where it occurred */
+static PetscErrorCode SayError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *message, void *ctx)
+{
+  PetscMPIInt rank = 0;
+
+  MPI_Comm_rank(comm, &rank);
+  if (type == PETSC_ERROR_INITIAL && !rank) fprintf(stderr, "bmrm: %s\n", message ? message : "an error without a message; -trace says where");
+  return code;
 }
 
 int main(int argc, char **argv)

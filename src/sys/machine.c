@@ -96,22 +96,6 @@ static PetscErrorCode ParseLine(char line[], int number, double value[], char wr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ParseFile(const char file[], double value[], char wrong[], size_t len)
-{
-  FILE *f = fopen(file, "r");
-  char  line[512];
-
-  PetscFunctionBegin;
-  if (!f) {
-    PetscCall(PetscStrncpy(wrong, "the file cannot be read; `make tune` writes one", len));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (int number = 1; !wrong[0] && fgets(line, sizeof(line), f); number++) PetscCall(ParseLine(line, number, value, wrong, len));
-  if (!wrong[0] && ferror(f)) PetscCall(PetscStrncpy(wrong, "the file cannot be read; `make tune` writes one", len));
-  (void)fclose(f);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective on PETSC_COMM_WORLD, before a device is opened: "" means the built-in values. An error changes nothing */
 PetscErrorCode GPUCSRMachineLoad(const char file[])
 {
@@ -122,7 +106,17 @@ PetscErrorCode GPUCSRMachineLoad(const char file[])
 
   PetscFunctionBegin;
   if (file[0]) {
-    if (rank == 0) PetscCall(ParseFile(file, value, wrong, sizeof(wrong)));
+    if (rank == 0) {
+      FILE *f = fopen(file, "r");
+      char  line[512];
+
+      if (!f) PetscCall(PetscStrncpy(wrong, "the file cannot be read; `make tune` writes one", sizeof(wrong)));
+      else {
+        for (int number = 1; !wrong[0] && fgets(line, sizeof(line), f); number++) PetscCall(ParseLine(line, number, value, wrong, sizeof(wrong)));
+        if (!wrong[0] && ferror(f)) PetscCall(PetscStrncpy(wrong, "the file cannot be read; `make tune` writes one", sizeof(wrong)));
+        (void)fclose(f);
+      }
+    }
     PetscCallMPI(MPI_Bcast(wrong, (PetscMPIInt)sizeof(wrong), MPI_CHAR, 0, PETSC_COMM_WORLD));
     PetscCallMPI(MPI_Bcast(value, GPUCSR_MACHINE_NROWS, MPI_DOUBLE, 0, PETSC_COMM_WORLD));
     PetscCheck(!wrong[0], PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_machine %s: %s", file, wrong);

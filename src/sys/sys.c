@@ -31,18 +31,6 @@ PetscErrorCode (*GPUCSRLaunchHook)(GPUCSRDevice, const char[]);
 
 static GPUCSRDevice devices[NBACKENDS]; /* opened at first need */
 
-static PetscErrorCode BackendsSetUp(void)
-{
-  PetscFunctionBegin;
-  for (size_t b = 0; b < NBACKENDS; b++) {
-    backends[b] = *backendlist[b];
-#define GPUCSR_LAYER(name) PetscCall(GPUCSRLayer_##name(&backends[b]));
-#include "layerlist.h"
-#undef GPUCSR_LAYER
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* [full][:file], or a word for yes or no */
 static PetscErrorCode ReportSet(const char word[])
 {
@@ -105,7 +93,12 @@ PetscErrorCode GPUCSRSysInitialize(void)
   PetscCheck(s->memorylimit >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_memory_limit %g: must be a number of bytes, or 0 for no limit", (double)s->memorylimit);
   for (PetscInt k = 0; k < s->nmap; k++) PetscCheck(s->map[k] >= 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_device_map: entry %" PetscInt_FMT " is %" PetscInt_FMT "; devices count from 0", k, s->map[k]);
   PetscCall(GPUCSRMachineLoad(machine));
-  PetscCall(BackendsSetUp());
+  for (size_t b = 0; b < NBACKENDS; b++) {
+    backends[b] = *backendlist[b];
+#define GPUCSR_LAYER(name) PetscCall(GPUCSRLayer_##name(&backends[b]));
+#include "layerlist.h"
+#undef GPUCSR_LAYER
+  }
   PetscCall(GPUCSROnceInitialize());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -145,15 +138,6 @@ PetscErrorCode GPUCSRSysFinalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BackendFind(const char name[], size_t *b)
-{
-  PetscFunctionBegin;
-  for (*b = 0; *b < NBACKENDS && strcmp(name, backends[*b].name); (*b)++) {
-  }
-  PetscCheck(*b < NBACKENDS, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
 {
   const GPUCSRBackendOps *ops = d->ops;
@@ -171,23 +155,6 @@ static PetscErrorCode DeviceSetUp(GPUCSRDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A device exists but cannot be opened: its memory is full, another process owns it, it is broken, or its driver is too old. Warns once and keeps the reason */
-static PetscErrorCode DeviceRefused(GPUCSRDevice d, const char message[])
-{
-  char          warning[1024], word[16] = "";
-  PetscBool     required;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  GPUCSRTry(&attempt, DeviceClose(d));
-  PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, message));
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
-  PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
-  PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used: %s", d->ops->name, d->failed));
-  if (!required) PetscCall(GPUCSRWarn(warning)); /* a required device is an error for the caller */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   The process' device of the named backend. If there is none, or it cannot be opened, dev is NULL and why has the reason, without an error.
 */
@@ -202,7 +169,9 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
 
   PetscFunctionBegin;
   *dev = NULL;
-  PetscCall(BackendFind(name, &b));
+  for (b = 0; b < NBACKENDS && strcmp(name, backends[b].name); b++) {
+  }
+  PetscCheck(b < NBACKENDS, PETSC_COMM_SELF, PETSC_ERR_ARG_UNKNOWN_TYPE, "There is no backend %s", name);
   if (!devices[b]) {
     ops = &backends[b];
     PetscCall(ops->count(&n, why, len));
@@ -216,8 +185,19 @@ PetscErrorCode GPUCSRDeviceOpen(const char name[], GPUCSRDevice *dev, char why[]
     d->threads = (int)s->threads;
     d->limit   = (size_t)s->memorylimit;
     GPUCSRTry(&attempt, DeviceSetUp(d));
-    if (attempt.error) PetscCall(DeviceRefused(d, attempt.message));
-    else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
+    /* a device exists but cannot be opened: its memory is full, another process owns it, it is broken, or its driver is too old. Warns once and keeps the reason */
+    if (attempt.error) {
+      char          warning[1024], word[16] = "";
+      PetscBool     required;
+      GPUCSRAttempt closing;
+
+      GPUCSRTry(&closing, DeviceClose(d));
+      PetscCall(PetscSNPrintf(d->failed, sizeof(d->failed), "device %d cannot be opened: %s", d->id, attempt.message));
+      PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gpucsr_backend", word, sizeof(word), NULL));
+      PetscCall(PetscStrcasecmp(word, d->ops->name, &required));
+      PetscCall(PetscSNPrintf(warning, sizeof(warning), "backend %s is not used: %s", d->ops->name, d->failed));
+      if (!required) PetscCall(GPUCSRWarn(warning)); /* a required device is an error for the caller */
+    } else PetscCall(PetscInfo(NULL, "Rank %d of this node uses backend %s, device %d of %d: %s\n", (int)s->localrank, ops->name, d->id, d->props.ndevices, d->props.name));
   }
   if (devices[b]->failed[0]) PetscCall(PetscSNPrintf(why, len, "%s%s", devices[b]->nstreams ? "it failed before: " : "", devices[b]->failed));
   else *dev = devices[b];

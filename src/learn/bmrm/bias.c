@@ -66,57 +66,6 @@ PetscErrorCode BiasCentre(Learner *l, Vec h, Vec s, PetscReal *shift)
   PetscFunctionReturn(0);
 }
 
-/* Where the tangents at the two ends meet: a lower bound of the minimum, and the b of it */
-static PetscReal Meet(const End *low, const End *high, PetscReal *b)
-{
-  const PetscReal along = (high->risk - low->risk - high->slope * (high->b - low->b)) / (low->slope - high->slope);
-
-  *b = low->b + along;
-  return low->risk + low->slope * along;
-}
-
-/* Brackets the minimum by steps that grow; PETSC_FALSE if an end already is the minimum, which is then both ends */
-static PetscErrorCode Bracket(Learner *l, End *low, End *high, PetscBool *open)
-{
-  End       e    = {0, 0, 0};
-  PetscReal step = 1;
-
-  PetscFunctionBeginUser;
-  PetscCall(RiskAlong(l, 0, &e.risk, &e.slope));
-  *low = *high = e;
-  for (const PetscReal sign = e.slope > 0 ? -1 : 1; e.slope * sign < 0 && !PetscIsInfOrNanReal(step); step *= 4) {
-    *(sign > 0 ? low : high) = e;
-    e.b                      = sign * step;
-    PetscCall(RiskAlong(l, e.b, &e.risk, &e.slope));
-    *(sign > 0 ? high : low) = e;
-  }
-  *open = (PetscBool)(e.slope != 0);
-  if (!*open) *low = *high = e;
-  PetscFunctionReturn(0);
-}
-
-/* Narrows the bracket, alternating between the meeting point of the tangents, which ends the search for losses with kinks, the root of a linear slope, which is fast for smooth losses, and the middle */
-static PetscErrorCode Narrow(Learner *l, End *low, End *high, PetscReal *level)
-{
-  End             e;
-  const PetscReal want = SHARE * PetscMax(l->settings->epsilon * PetscMin(low->risk, high->risk), l->settings->absolute);
-
-  PetscFunctionBeginUser;
-  for (int n = 0; n < EVALUATIONS; n++) {
-    *level = Meet(low, high, &e.b);
-    if (PetscMin(low->risk, high->risk) - *level <= want) break;
-    if (n % 3 == 1) e.b = (low->b * high->slope - high->b * low->slope) / (high->slope - low->slope);
-    if (n % 3 == 2 || !(e.b > low->b && e.b < high->b)) e.b = 0.5 * (low->b + high->b);
-    if (!(e.b > low->b && e.b < high->b)) break;
-    PetscCall(RiskAlong(l, e.b, &e.risk, &e.slope));
-    if (e.slope <= 0) *low = e;
-    if (e.slope >= 0) *high = e;
-    if (e.slope == 0) *level = e.risk;
-    if (e.slope == 0) break;
-  }
-  PetscFunctionReturn(0);
-}
-
 /* c = weighted mean of the slopes at both ends, with sum zero, at the scores s */
 static PetscErrorCode Slopes(Learner *l, Vec s, const End *low, const End *high, Vec c)
 {
@@ -139,8 +88,9 @@ static PetscErrorCode Slopes(Learner *l, Vec s, const End *low, const End *high,
 PetscErrorCode RiskBias(Learner *l, Vec s, Vec c, PetscReal *shift, PetscReal *risk, PetscReal *level)
 {
   Vec       origin = l->origin, d = l->d;
-  End       low = {0, 0, 0}, high = {0, 0, 0};
+  End       low = {0, 0, 0}, high = {0, 0, 0}, e = {0, 0, 0};
   PetscBool open = PETSC_FALSE;
+  PetscReal step = 1;
 
   PetscFunctionBeginUser;
   *shift = 0;
@@ -152,9 +102,40 @@ PetscErrorCode RiskBias(Learner *l, Vec s, Vec c, PetscReal *shift, PetscReal *r
   l->origin = s;
   l->d      = l->ones;
   PetscCall(SetLine(l));
-  PetscCall(Bracket(l, &low, &high, &open));
+  /* bracket the minimum by steps that grow. An end that already is the minimum is both ends */
+  PetscCall(RiskAlong(l, 0, &e.risk, &e.slope));
+  low = high = e;
+  for (const PetscReal sign = e.slope > 0 ? -1 : 1; e.slope * sign < 0 && !PetscIsInfOrNanReal(step); step *= 4) {
+    *(sign > 0 ? &low : &high) = e;
+    e.b                        = sign * step;
+    PetscCall(RiskAlong(l, e.b, &e.risk, &e.slope));
+    *(sign > 0 ? &high : &low) = e;
+  }
+  open = (PetscBool)(e.slope != 0);
+  if (!open) low = high = e;
   *level = low.risk;
-  if (open) PetscCall(Narrow(l, &low, &high, level));
+  /* narrow the bracket, alternating between the meeting point of the tangents, which ends the search for losses with kinks, the root of a linear slope, which is fast for smooth losses, and the middle */
+  if (open) {
+    End             next;
+    const PetscReal want = SHARE * PetscMax(l->settings->epsilon * PetscMin(low.risk, high.risk), l->settings->absolute);
+
+    for (int n = 0; n < EVALUATIONS; n++) {
+      const PetscReal along = (high.risk - low.risk - high.slope * (high.b - low.b)) / (low.slope - high.slope);
+
+      /* where the tangents at the two ends meet: a lower bound of the minimum, and the b of it */
+      next.b = low.b + along;
+      *level = low.risk + low.slope * along;
+      if (PetscMin(low.risk, high.risk) - *level <= want) break;
+      if (n % 3 == 1) next.b = (low.b * high.slope - high.b * low.slope) / (high.slope - low.slope);
+      if (n % 3 == 2 || !(next.b > low.b && next.b < high.b)) next.b = 0.5 * (low.b + high.b);
+      if (!(next.b > low.b && next.b < high.b)) break;
+      PetscCall(RiskAlong(l, next.b, &next.risk, &next.slope));
+      if (next.slope <= 0) low = next;
+      if (next.slope >= 0) high = next;
+      if (next.slope == 0) *level = next.risk;
+      if (next.slope == 0) break;
+    }
+  }
   l->origin = origin;
   l->d      = d;
   *shift    = low.risk < high.risk ? low.b : high.b;

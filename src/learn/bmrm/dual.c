@@ -96,57 +96,6 @@ static PetscErrorCode DualCreate(Learner *l, Dual *d)
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode DualDestroy(Learner *l, Dual *d)
-{
-  PetscBool done;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscFree3(d->a, d->square, d->order));
-  if (d->u) PetscCall(VecRestoreArrayRead(l->u, &d->u));
-  PetscCall(VecRestoreArrayRead(l->z, &d->y));
-  PetscCall(MatSeqAIJRestoreArrayRead(l->data.X, &d->v));
-  PetscCall(MatRestoreRowIJ(l->data.X, 0, PETSC_FALSE, PETSC_FALSE, &d->m, &d->i, &d->j, &done));
-  PetscFunctionReturn(0);
-}
-
-/* Can this method read the data? */
-PetscErrorCode HasDual(const Learner *l, PetscBool *has)
-{
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)l->data.X, MATSEQAIJ, has));
-  *has = (PetscBool)(*has && l->loss->interior && !l->vectors && !l->ones);
-  PetscFunctionReturn(0);
-}
-
-/* The values of both problems at the current multipliers */
-static PetscErrorCode Values(Learner *l, const Dual *d, PetscReal *value, PetscReal *risk, PetscReal *lower)
-{
-  PetscReal norm, sum = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(Scores(l, l->w[l->which], l->s));
-  PetscCall(RiskAt(l, l->s, l->c, risk));
-  PetscCall(VecNorm(l->w[l->which], NORM_2, &norm));
-  for (PetscInt i = 0; i < d->m; i++) sum += d->a[i];
-  *value = *risk + 0.5 * l->lambda * norm * norm;
-  *lower = PetscMax(*lower, l->lambda * (sum - 0.5 * norm * norm));
-  PetscFunctionReturn(0);
-}
-
-/* Is it fast for any lambda, because columns are many and rows are short? */
-static PetscErrorCode IsFast(const Learner *l, PetscBool *fast, PetscReal *entries)
-{
-  PetscInt M;
-  MatInfo  info;
-
-  PetscFunctionBeginUser;
-  PetscCall(MatGetSize(l->data.X, &M, NULL));
-  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
-  *entries = info.nz_used;
-  *fast    = (PetscBool)((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * (PetscReal)M * (PetscReal)l->columns);
-  PetscFunctionReturn(0);
-}
-
 /* If the user asked for this method, the maximal number of iterations limits the passes */
 PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
 {
@@ -155,15 +104,20 @@ PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
   const PetscInt  most  = alone ? o->maxits : PetscMin(o->maxits, PASSES);
   Dual            d;
   PetscReal       value = 1, risk = 1, tol = 0.1, gap, entries = 0;
-  PetscInt        next = 1;
-  PetscBool       done = PETSC_FALSE, fast = PETSC_FALSE;
+  PetscInt        next = 1, M;
+  PetscBool       done = PETSC_FALSE, fast = PETSC_FALSE, ready;
   PetscLogDouble  begin, end;
+  MatInfo         info;
 
   PetscFunctionBeginUser;
-  PetscCall(IsFast(l, &fast, &entries));
+  /* is it fast for any lambda, because columns are many and rows are short? */
+  PetscCall(MatGetSize(l->data.X, &M, NULL));
+  PetscCall(MatGetInfo(l->data.X, MAT_GLOBAL_SUM, &info));
+  entries = info.nz_used;
+  fast    = (PetscBool)((PetscReal)l->columns >= FEW * (PetscReal)M && info.nz_used <= SPARSE * (PetscReal)M * (PetscReal)l->columns);
   PetscCall(DualCreate(l, &d));
   for (PetscInt pass = 1; pass <= most && !done && (alone || fast || d.work <= WORK * entries); pass++) {
-    PetscReal spread;
+    PetscReal spread, norm, sum = 0;
 
     PetscCall(PetscTime(&begin));
     PetscCall(VecGetArray(l->w[l->which], &d.w));
@@ -177,12 +131,22 @@ PetscErrorCode LearnDual(Learner *l, Rest *rest, Outcome *out)
     next = pass + pass / 3 + 1;
     if (spread <= tol && d.active == d.m) tol *= 0.25;
     if (spread <= tol) Reactivate(&d);
-    PetscCall(Values(l, &d, &value, &risk, &rest->lower));
-    gap  = PetscMax(value - rest->lower, 0);
-    done = (PetscBool)(gap <= PetscMax(o->epsilon * value, o->absolute));
+    /* the values of both problems at the current multipliers */
+    PetscCall(Scores(l, l->w[l->which], l->s));
+    PetscCall(RiskAt(l, l->s, l->c, &risk));
+    PetscCall(VecNorm(l->w[l->which], NORM_2, &norm));
+    for (PetscInt i = 0; i < d.m; i++) sum += d.a[i];
+    value       = risk + 0.5 * l->lambda * norm * norm;
+    rest->lower = PetscMax(rest->lower, l->lambda * (sum - 0.5 * norm * norm));
+    gap         = PetscMax(value - rest->lower, 0);
+    done        = (PetscBool)(gap <= PetscMax(o->epsilon * value, o->absolute));
     PetscCall(Progress(l, rest->iterations, value, gap, done));
   }
-  PetscCall(DualDestroy(l, &d));
+  PetscCall(PetscFree3(d.a, d.square, d.order));
+  if (d.u) PetscCall(VecRestoreArrayRead(l->u, &d.u));
+  PetscCall(VecRestoreArrayRead(l->z, &d.y));
+  PetscCall(MatSeqAIJRestoreArrayRead(l->data.X, &d.v));
+  PetscCall(MatRestoreRowIJ(l->data.X, 0, PETSC_FALSE, PETSC_FALSE, &d.m, &d.i, &d.j, &ready));
   rest->left = (PetscBool)(!done && !alone && rest->iterations < o->maxits);
   if (rest->left) PetscFunctionReturn(0);
   AddOutcome(out, value, risk, PetscMax(value - rest->lower, 0), rest->iterations, done, "dual");

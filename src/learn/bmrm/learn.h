@@ -60,7 +60,6 @@ typedef struct {
 extern PetscErrorCode GetSettings(Settings *, const Loss **, PetscReal *parameter);
 extern PetscErrorCode CheckFiles(const Settings *);
 extern PetscErrorCode CheckOptions(void);
-extern PetscErrorCode SayError(MPI_Comm, int, const char *, const char *, PetscErrorCode, PetscErrorType, const char *, void *);
 
 /* ---- the data: data.c */
 
@@ -154,7 +153,6 @@ typedef struct {
 /* newton.c, bundle.c, dual.c, interior.c: learn the current weight vector, and add to the outcome. The first two start from its value, the others from zero */
 extern PetscErrorCode LearnNewton(Learner *, Outcome *);
 extern PetscErrorCode LearnBundle(Learner *, Rest *, Outcome *);
-extern PetscErrorCode HasDual(const Learner *, PetscBool *);
 extern PetscErrorCode LearnDual(Learner *, Rest *, Outcome *);
 extern PetscErrorCode LearnInterior(Learner *, Rest *, Outcome *);
 extern PetscErrorCode Objective(Learner *, Vec w, PetscReal risk, PetscReal *value); /* risk + lambda/2 |w|^2 */

@@ -3,21 +3,6 @@
 */
 #include "learn.h"
 
-static PetscErrorCode WriteHead(const Learner *l, FILE *fp)
-{
-  const PetscInt features = l->columns - (l->bias >= 0);
-
-  PetscFunctionBeginUser;
-  fprintf(fp, "solver_type %s\nnr_class %ld\n", l->loss->liblinear, (long)PetscMax(l->nclasses, 2));
-  if (l->nclasses) {
-    fprintf(fp, "label");
-    for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
-    fprintf(fp, "\n");
-  }
-  fprintf(fp, "nr_feature %ld\nbias %.17g\nw\n", (long)features, (double)(l->bias >= 0 ? l->bias : -1));
-  PetscFunctionReturn(0);
-}
-
 PetscErrorCode Gather(Vec v, PetscBool everywhere, PetscScalar all[])
 {
   Vec                whole;
@@ -57,10 +42,18 @@ PetscErrorCode ModelSave(const Learner *l, const char file[])
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(GatherWeights(l, PETSC_FALSE, &weights));
   if (!rank) {
-    FILE *fp = fopen(file, "w");
+    FILE    *fp = fopen(file, "w");
+    PetscInt features;
 
     PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s: cannot be written", file);
-    PetscCall(WriteHead(l, fp));
+    features = l->columns - (l->bias >= 0);
+    fprintf(fp, "solver_type %s\nnr_class %ld\n", l->loss->liblinear, (long)PetscMax(l->nclasses, 2));
+    if (l->nclasses) {
+      fprintf(fp, "label");
+      for (PetscInt j = 0; j < l->nclasses; j++) fprintf(fp, " %.17g", (double)l->label[l->k == 1 ? 1 - j : j]);
+      fprintf(fp, "\n");
+    }
+    fprintf(fp, "nr_feature %ld\nbias %.17g\nw\n", (long)features, (double)(l->bias >= 0 ? l->bias : -1));
     for (PetscInt i = 0; i < l->columns; i++) {
       for (PetscInt j = 0; j < l->k; j++) fprintf(fp, "%.17g ", (double)PetscRealPart(weights[(size_t)j * (size_t)l->columns + (size_t)i]));
       fprintf(fp, "\n");
@@ -73,22 +66,6 @@ PetscErrorCode ModelSave(const Learner *l, const char file[])
 }
 
 #define CheckModel(ok, why) PetscCheck(ok, PETSC_COMM_WORLD, PETSC_ERR_FILE_UNEXPECTED, "%s: is no model of this program: %s", file, why)
-
-static PetscErrorCode ReadLabels(Learner *l, const char file[], PetscInt nclasses, FILE *fp)
-{
-  double label;
-
-  PetscFunctionBeginUser;
-  CheckModel(nclasses >= 2, "labels before the number of classes");
-  for (PetscInt j = 0; j < nclasses; j++) {
-    CheckModel(fscanf(fp, "%lf", &label) == 1 && !PetscIsInfOrNanReal(label), "a label is missing");
-    l->label[nclasses == 2 ? 1 - j : j] = label;
-  }
-  for (PetscInt j = 1; j < nclasses; j++)
-    for (PetscInt i = 0; i < j; i++) CheckModel(l->label[j] != l->label[i], "two labels are the same");
-  l->nclasses = nclasses;
-  PetscFunctionReturn(0);
-}
 
 /* Reads the header, up to the line "w" */
 static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
@@ -106,8 +83,18 @@ static PetscErrorCode ReadHead(Learner *l, const char file[], FILE *fp)
     else if (!strcmp(word, "nr_class")) {
       CheckModel(fscanf(fp, "%ld", &number) == 1 && number >= 2 && number <= MAX_CLASSES, "a number of classes that cannot be");
       nclasses = (PetscInt)number;
-    } else if (!strcmp(word, "label")) PetscCall(ReadLabels(l, file, nclasses, fp));
-    else if (!strcmp(word, "nr_feature")) {
+    } else if (!strcmp(word, "label")) {
+      double label;
+
+      CheckModel(nclasses >= 2, "labels before the number of classes");
+      for (PetscInt j = 0; j < nclasses; j++) {
+        CheckModel(fscanf(fp, "%lf", &label) == 1 && !PetscIsInfOrNanReal(label), "a label is missing");
+        l->label[nclasses == 2 ? 1 - j : j] = label;
+      }
+      for (PetscInt j = 1; j < nclasses; j++)
+        for (PetscInt i = 0; i < j; i++) CheckModel(l->label[j] != l->label[i], "two labels are the same");
+      l->nclasses = nclasses;
+    } else if (!strcmp(word, "nr_feature")) {
       CheckModel(fscanf(fp, "%ld", &number) == 1 && number >= 0 && number < PETSC_MAX_INT, "a number of columns that cannot be");
       l->columns = (PetscInt)number;
     } else if (!strcmp(word, "bias")) CheckModel(fscanf(fp, "%lf", &bias) == 1 && !PetscIsInfOrNanReal(bias), "no bias");
@@ -197,15 +184,6 @@ PetscErrorCode ModelLoad(Learner *l, const char file[], PetscScalar **weights)
   PetscFunctionReturn(0);
 }
 
-/* Reports if the rows have more or fewer columns than the model; the bias does not count */
-static PetscErrorCode MatchColumns(PetscInt weights, PetscInt columns, const char model[], const char file[])
-{
-  PetscFunctionBeginUser;
-  if (columns > weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those beyond are left out\n", file, columns, model, weights));
-  if (columns < weights) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those missing count as zero\n", file, columns, model, weights));
-  PetscFunctionReturn(0);
-}
-
 /* Makes the weights of a model vectors for X. Columns missing in the model or in the data count as zero; the bias is the last column of both */
 PetscErrorCode ModelWeights(const Learner *l, const PetscScalar weights[], const char model[], const char file[], Mat X, Vec w[])
 {
@@ -215,7 +193,9 @@ PetscErrorCode ModelWeights(const Learner *l, const PetscScalar weights[], const
   PetscFunctionBeginUser;
   PetscCall(MatGetSize(X, NULL, &N));
   n = N - (l->bias >= 0);
-  PetscCall(MatchColumns(features, n, model, file));
+  /* reports if the rows have more or fewer columns than the model; the bias does not count */
+  if (n > features) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those beyond are left out\n", file, n, model, features));
+  if (n < features) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "columns    %s has %" PetscInt_FMT ", %s %" PetscInt_FMT ": those missing count as zero\n", file, n, model, features));
   PetscCall(MatGetOwnershipRangeColumn(X, &rs, &re));
   for (PetscInt j = 0; j < l->k; j++) {
     PetscScalar *a;

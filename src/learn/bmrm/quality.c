@@ -44,27 +44,6 @@ static PetscErrorCode WritePredictions(const Learner *l, PetscInt M, const Petsc
   PetscFunctionReturn(0);
 }
 
-static PetscErrorCode Measure(const Learner *l, PetscInt M, const PetscScalar score[], PetscScalar label[], const PetscScalar query[], Quality *q)
-{
-  PetscFunctionBeginUser;
-  for (PetscInt i = 0; i < M; i++) {
-    const PetscReal guess = Guess(l, score + i, M);
-
-    q->accuracy += guess == PetscRealPart(label[i]);
-    q->absolute += PetscAbsReal(guess - PetscRealPart(label[i]));
-    q->rms += PetscSqr(guess - PetscRealPart(label[i]));
-  }
-  q->accuracy /= PetscMax(M, 1);
-  q->absolute /= PetscMax(M, 1);
-  q->rms = PetscSqrtReal(q->rms / PetscMax(M, 1));
-  if (l->loss->labels == LABELS_RANKS) PetscCall(RankedPairs(M, score, label, query, &q->pairs));
-  if (l->nclasses == 2) {
-    for (PetscInt i = 0; i < M; i++) label[i] = PetscRealPart(label[i]) == l->label[1] ? 1 : -1;
-    PetscCall(ROCArea(M, score, label, &q->area));
-  }
-  PetscFunctionReturn(0);
-}
-
 /* The number by which models are compared (larger is better), and its name */
 PetscReal QualityNumber(const Learner *l, const Quality *q)
 {
@@ -102,7 +81,23 @@ PetscErrorCode Judge(const Learner *l, const Data *data, Vec w[], const char wha
   if (!rank) {
     for (PetscInt i = 0; i < M * l->k; i++) PetscCheck(!PetscIsInfOrNanScalar(score[i]), PETSC_COMM_SELF, PETSC_ERR_FP, "Row %" PetscInt_FMT " of those for %s has no finite score: its values are not finite, or too large", i % M, what);
     if (predictions[0]) PetscCall(WritePredictions(l, M, score, predictions, kind));
-    if (data->y) PetscCall(Measure(l, M, score, label, query, q));
+    if (data->y) {
+      for (PetscInt i = 0; i < M; i++) {
+        const PetscReal guess = Guess(l, score + i, M);
+
+        q->accuracy += guess == PetscRealPart(label[i]);
+        q->absolute += PetscAbsReal(guess - PetscRealPart(label[i]));
+        q->rms += PetscSqr(guess - PetscRealPart(label[i]));
+      }
+      q->accuracy /= PetscMax(M, 1);
+      q->absolute /= PetscMax(M, 1);
+      q->rms = PetscSqrtReal(q->rms / PetscMax(M, 1));
+      if (l->loss->labels == LABELS_RANKS) PetscCall(RankedPairs(M, score, label, query, &q->pairs));
+      if (l->nclasses == 2) {
+        for (PetscInt i = 0; i < M; i++) label[i] = PetscRealPart(label[i]) == l->label[1] ? 1 : -1;
+        PetscCall(ROCArea(M, score, label, &q->area));
+      }
+    }
   }
   PetscCallMPI(MPI_Bcast(q, sizeof(*q), MPI_BYTE, 0, comm));
   PetscCall(PetscFree3(score, label, query));

@@ -27,27 +27,6 @@ PetscErrorCode Subgradient(Learner *l, Vec c, Vec g)
   PetscFunctionReturn(0);
 }
 
-/* A loss of all rows together, on every rank for all rows: each keeps the slopes of its own */
-static PetscErrorCode RiskOfAllRows(Learner *l, Vec s, Vec c, PetscReal *risk)
-{
-  PetscScalar *score, *label, *query, *slope, *own;
-  PetscInt     n, begin, end;
-
-  PetscFunctionBeginUser;
-  PetscCall(VecGetSize(s, &n));
-  PetscCall(VecGetOwnershipRange(s, &begin, &end));
-  PetscCall(PetscMalloc4(n, &score, n, &label, n, &query, n, &slope));
-  PetscCall(Gather(s, PETSC_TRUE, score));
-  PetscCall(Gather(l->z, PETSC_TRUE, label));
-  if (l->data.q) PetscCall(Gather(l->data.q, PETSC_TRUE, query));
-  PetscCall((*l->loss->allrows)(n, score, label, query, slope, risk));
-  PetscCall(VecGetArrayWrite(c, &own));
-  PetscCall(PetscArraycpy(own, slope + begin, end - begin));
-  PetscCall(VecRestoreArrayWrite(c, &own));
-  PetscCall(PetscFree4(score, label, query, slope));
-  PetscFunctionReturn(0);
-}
-
 /*
   Losses of rows on host arrays, at the scores s or, if d is given, at s + k d: the risk, its slope along d, and the slopes c. Without weighing, c has the slopes of single losses
 */
@@ -99,8 +78,23 @@ static PetscErrorCode RiskScores(Learner *l, Vec s, Vec c, PetscReal *risk)
   PetscInt    M;
 
   PetscFunctionBeginUser;
-  if (l->loss->allrows) PetscCall(RiskOfAllRows(l, s, c, risk));
-  else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, PETSC_TRUE, risk, c, NULL));
+  /* a loss of all rows together, on every rank for all rows: each keeps the slopes of its own */
+  if (l->loss->allrows) {
+    PetscScalar *score, *label, *query, *slope, *own;
+    PetscInt     n, begin, end;
+
+    PetscCall(VecGetSize(s, &n));
+    PetscCall(VecGetOwnershipRange(s, &begin, &end));
+    PetscCall(PetscMalloc4(n, &score, n, &label, n, &query, n, &slope));
+    PetscCall(Gather(s, PETSC_TRUE, score));
+    PetscCall(Gather(l->z, PETSC_TRUE, label));
+    if (l->data.q) PetscCall(Gather(l->data.q, PETSC_TRUE, query));
+    PetscCall((*l->loss->allrows)(n, score, label, query, slope, risk));
+    PetscCall(VecGetArrayWrite(c, &own));
+    PetscCall(PetscArraycpy(own, slope + begin, end - begin));
+    PetscCall(VecRestoreArrayWrite(c, &own));
+    PetscCall(PetscFree4(score, label, query, slope));
+  } else if (!l->vectors) PetscCall(RiskRows(l, s, 0, NULL, PETSC_TRUE, risk, c, NULL));
   else {
     PetscCall(VecGetSize(s, &M));
     PetscCall((*l->loss->vectors)(s, l->z, l->parameter, l->zero, l->f, c));
@@ -224,30 +218,13 @@ PetscErrorCode SearchLine(Learner *l, PetscReal linear, PetscReal square, PetscR
   PetscFunctionReturn(0);
 }
 
-/* Are these vectors in host memory on all ranks? The type does not tell, because vectors of a library may have the standard type name */
-static PetscErrorCode OnHost(Vec v, PetscBool *host)
-{
-  PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
-  VecGPUInfo i;
-  PetscInt   elsewhere = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, host, VECSEQ, VECMPI, ""));
-  PetscCall(PetscDLSym(NULL, "VecGPUGetInfo", (void **)&info));
-  if (info && *host) {
-    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that the vectors are not the library's */
-    elsewhere = !(*info)(v, &i) && strcmp(i.backend, "host");
-    PetscCall(PetscPopErrorHandler());
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &elsewhere, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)v)));
-  if (elsewhere) *host = PETSC_FALSE;
-  PetscFunctionReturn(0);
-}
-
 /* Creates the vectors for the data, and sets everything to zero */
 PetscErrorCode LearnerSetUp(Learner *l)
 {
-  PetscBool host;
+  PetscBool  host;
+  VecGPUInfo i;
+  PetscInt   elsewhere                      = 0;
+  PetscErrorCode (*info)(Vec, VecGPUInfo *) = NULL;
 
   PetscFunctionBeginUser;
   PetscCall(PetscMalloc1(l->k, &l->w));
@@ -259,7 +236,16 @@ PetscErrorCode LearnerSetUp(Learner *l)
   }
   PetscCall(VecGetSize(l->w[0], &l->columns));
   PetscCall(CreateVecs(l->s, 4, (Vec *const[]){&l->c, &l->z, &l->origin, &l->d}));
-  PetscCall(OnHost(l->s, &host));
+  /* are these vectors in host memory on all ranks? The type does not tell, because vectors of a library may have the standard type name */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)l->s, &host, VECSEQ, VECMPI, ""));
+  PetscCall(PetscDLSym(NULL, "VecGPUGetInfo", (void **)&info));
+  if (info && host) {
+    PetscCall(PetscPushErrorHandler(PetscIgnoreErrorHandler, NULL)); /* an error means that the vectors are not the library's */
+    elsewhere = !(*info)(l->s, &i) && strcmp(i.backend, "host");
+    PetscCall(PetscPopErrorHandler());
+  }
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &elsewhere, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)l->s)));
+  if (elsewhere) host = PETSC_FALSE;
   l->vectors = (PetscBool)((!host || l->settings->vectors) && l->loss->vectors);
   if (l->vectors) {
     PetscCall(CreateVecs(l->s, 2, (Vec *const[]){&l->f, &l->zero}));

@@ -30,48 +30,9 @@ static PetscErrorCode GetLambdas(const char text[], Settings *o)
   PetscFunctionReturn(0);
 }
 
-/* label:weight,label:weight */
-static PetscErrorCode GetWeights(const char text[], Settings *o)
-{
-  const char *p = text;
-
-  PetscFunctionBeginUser;
-  for (; *p && o->nweights < MAX_CLASSES; o->nweights++) {
-    double label, weight;
-    int    used = 0;
-
-    PetscCheck(sscanf(p, "%lf:%lf%n", &label, &weight, &used) == 2 && (!p[used] || p[used] == ',') && weight >= 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-class_weights wants LABEL:WEIGHT,LABEL:WEIGHT, weights not negative, not %s", text);
-    o->weighted[o->nweights] = label;
-    o->weight[o->nweights]   = weight;
-    p += used + (p[used] == ',');
-  }
-  PetscFunctionReturn(0);
-}
-
-static PetscErrorCode AskFiles(GPUCSROptionItems PetscOptionsObject, Settings *o)
-{
-  PetscInt kind = 0;
-
-  PetscFunctionBeginUser;
-  PetscCall(PetscOptionsString("-f", "file of the rows and their labels", "bmrm.c", o->file, o->file, sizeof(o->file), NULL));
-  PetscCall(PetscOptionsString("-labels", "file with a label for each row", "bmrm.c", o->labels, o->labels, sizeof(o->labels), NULL));
-  PetscCall(PetscOptionsString("-row_weights", "file with a weight for each row", "bmrm.c", o->rowweights, o->rowweights, sizeof(o->rowweights), NULL));
-  PetscCall(PetscOptionsReal("-validation", "share of the rows that is kept from learning, to judge by", "bmrm.c", o->share, &o->share, NULL));
-  PetscCall(PetscOptionsString("-validation_file", "rows to judge by", "bmrm.c", o->validation, o->validation, sizeof(o->validation), NULL));
-  PetscCall(PetscOptionsInt("-cv", "judge by cross-validation of so many parts", "bmrm.c", o->folds, &o->folds, NULL));
-  PetscCall(PetscOptionsInt("-seed", "for another choice of the rows to judge by", "bmrm.c", o->seed, &o->seed, NULL));
-  PetscCall(PetscOptionsString("-model", "apply this model, learn nothing", "bmrm.c", o->model, o->model, sizeof(o->model), NULL));
-  PetscCall(PetscOptionsString("-model_out", "file to write the model to", "bmrm.c", o->modelout, o->modelout, sizeof(o->modelout), NULL));
-  PetscCall(PetscOptionsString("-predictions", "file to write predictions to, of the rows learned from or applied to", "bmrm.c", o->predictions, o->predictions, sizeof(o->predictions), NULL));
-  PetscCall(PetscOptionsEList("-predictions_kind", "what they are", "bmrm.c", Kinds, PETSC_STATIC_ARRAY_LENGTH(Kinds), Kinds[0], &kind, NULL));
-  PetscCall(PetscOptionsString("-json", "append a line with iterations, times and quality to this file", "bmrm.c", o->json, o->json, sizeof(o->json), NULL));
-  o->kind = (PredictionKind)kind;
-  PetscFunctionReturn(0);
-}
-
 static PetscErrorCode AskProblem(GPUCSROptionItems PetscOptionsObject, Settings *o, const Loss **loss, PetscReal *parameter)
 {
-  const char *names[32];
+  const char *names[32], *p;
   char        lambdas[512] = "", weights[4096] = "";
   PetscInt    which = 0, n = 0, method = 0;
   PetscBool   quiet = PETSC_FALSE, several, one, type;
@@ -90,7 +51,16 @@ static PetscErrorCode AskProblem(GPUCSROptionItems PetscOptionsObject, Settings 
   PetscCheck(!one || !several, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-lambda and -lambdas exclude each other");
   if (several) PetscCall(GetLambdas(lambdas, o));
   PetscCall(PetscOptionsString("-class_weights", "LABEL:WEIGHT,LABEL:WEIGHT", "bmrm.c", weights, weights, sizeof(weights), NULL));
-  PetscCall(GetWeights(weights, o));
+  /* label:weight,label:weight */
+  for (p = weights; *p && o->nweights < MAX_CLASSES; o->nweights++) {
+    double label, weight;
+    int    used = 0;
+
+    PetscCheck(sscanf(p, "%lf:%lf%n", &label, &weight, &used) == 2 && (!p[used] || p[used] == ',') && weight >= 0, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "-class_weights wants LABEL:WEIGHT,LABEL:WEIGHT, weights not negative, not %s", weights);
+    o->weighted[o->nweights] = label;
+    o->weight[o->nweights]   = weight;
+    p += used + (p[used] == ',');
+  }
   PetscCall(PetscOptionsReal("-bias", "value of one more column, whose weight is the bias; negative: none", "bmrm.c", o->bias, &o->bias, NULL));
   PetscCall(PetscOptionsBool("-bias_regularised", "is the bias regularised, as the weights of other columns are?", "bmrm.c", o->regularised, &o->regularised, NULL));
   PetscCall(PetscOptionsReal("-epsilon", "gap at which to stop, as a share of the objective", "bmrm.c", o->epsilon, &o->epsilon, NULL));
@@ -111,6 +81,8 @@ static PetscErrorCode AskProblem(GPUCSROptionItems PetscOptionsObject, Settings 
 
 PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
 {
+  PetscInt kind = 0;
+
   PetscFunctionBeginUser;
   PetscCall(PetscMemzero(o, sizeof(*o)));
   o->epsilon     = 1e-4;
@@ -121,7 +93,19 @@ PetscErrorCode GetSettings(Settings *o, const Loss **loss, PetscReal *parameter)
   o->maxits      = 10000;
   o->progress    = (PetscBool)(isatty(STDOUT_FILENO) && isatty(STDERR_FILENO)); /* mpiexec makes stdout a terminal of its own */
   PetscOptionsBegin(PETSC_COMM_WORLD, NULL, "Options of bmrm", NULL);
-  PetscCall(AskFiles(PetscOptionsObject, o));
+  PetscCall(PetscOptionsString("-f", "file of the rows and their labels", "bmrm.c", o->file, o->file, sizeof(o->file), NULL));
+  PetscCall(PetscOptionsString("-labels", "file with a label for each row", "bmrm.c", o->labels, o->labels, sizeof(o->labels), NULL));
+  PetscCall(PetscOptionsString("-row_weights", "file with a weight for each row", "bmrm.c", o->rowweights, o->rowweights, sizeof(o->rowweights), NULL));
+  PetscCall(PetscOptionsReal("-validation", "share of the rows that is kept from learning, to judge by", "bmrm.c", o->share, &o->share, NULL));
+  PetscCall(PetscOptionsString("-validation_file", "rows to judge by", "bmrm.c", o->validation, o->validation, sizeof(o->validation), NULL));
+  PetscCall(PetscOptionsInt("-cv", "judge by cross-validation of so many parts", "bmrm.c", o->folds, &o->folds, NULL));
+  PetscCall(PetscOptionsInt("-seed", "for another choice of the rows to judge by", "bmrm.c", o->seed, &o->seed, NULL));
+  PetscCall(PetscOptionsString("-model", "apply this model, learn nothing", "bmrm.c", o->model, o->model, sizeof(o->model), NULL));
+  PetscCall(PetscOptionsString("-model_out", "file to write the model to", "bmrm.c", o->modelout, o->modelout, sizeof(o->modelout), NULL));
+  PetscCall(PetscOptionsString("-predictions", "file to write predictions to, of the rows learned from or applied to", "bmrm.c", o->predictions, o->predictions, sizeof(o->predictions), NULL));
+  PetscCall(PetscOptionsEList("-predictions_kind", "what they are", "bmrm.c", Kinds, PETSC_STATIC_ARRAY_LENGTH(Kinds), Kinds[0], &kind, NULL));
+  PetscCall(PetscOptionsString("-json", "append a line with iterations, times and quality to this file", "bmrm.c", o->json, o->json, sizeof(o->json), NULL));
+  o->kind = (PredictionKind)kind;
   PetscCall(AskProblem(PetscOptionsObject, o, loss, parameter));
   PetscOptionsEnd();
   PetscCheck(!PetscDefined(USE_COMPLEX), PETSC_COMM_WORLD, PETSC_ERR_SUP, "Risks are real: this needs a PETSc of real numbers");
@@ -184,14 +168,4 @@ PetscErrorCode CheckOptions(void)
   }
   PetscCall(PetscOptionsLeftRestore(NULL, &n, &name, &value));
   PetscFunctionReturn(0);
-}
-
-/* Prints an error as one line; -trace makes PETSc print where it occurred */
-PetscErrorCode SayError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode code, PetscErrorType type, const char *message, void *ctx)
-{
-  PetscMPIInt rank = 0;
-
-  MPI_Comm_rank(comm, &rank);
-  if (type == PETSC_ERROR_INITIAL && !rank) fprintf(stderr, "bmrm: %s\n", message ? message : "an error without a message; -trace says where");
-  return code;
 }

@@ -13,19 +13,6 @@ static pthread_cond_t  turn  = PTHREAD_COND_INITIALIZER;  /* something is wanted
 static GPUCSRWatched  *list;
 static pthread_t       thread;
 
-static void Pause(void)
-{
-  struct timespec next;
-
-  (void)clock_gettime(CLOCK_REALTIME, &next);
-  next.tv_nsec += PAUSE;
-  if (next.tv_nsec >= 1000000000) {
-    next.tv_nsec -= 1000000000;
-    next.tv_sec++;
-  }
-  (void)pthread_cond_timedwait(&turn, &guard, &next);
-}
-
 static void *Watch(void *unused)
 {
   (void)pthread_mutex_lock(&guard);
@@ -39,23 +26,20 @@ static void *Watch(void *unused)
       else *w = one->next; /* the caller may free it as soon as the guard is free */
     }
     (void)pthread_cond_broadcast(&turn);
-    if (list) Pause();
+    if (list) {
+      struct timespec next;
+
+      (void)clock_gettime(CLOCK_REALTIME, &next);
+      next.tv_nsec += PAUSE;
+      if (next.tv_nsec >= 1000000000) {
+        next.tv_nsec -= 1000000000;
+        next.tv_sec++;
+      }
+      (void)pthread_cond_timedwait(&turn, &guard, &next);
+    }
   }
   (void)pthread_mutex_unlock(&guard);
   return unused;
-}
-
-/* Signals of the program are for its own threads */
-static int Start(void)
-{
-  sigset_t all, before;
-  int      e;
-
-  (void)sigfillset(&all);
-  (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-  e = pthread_create(&thread, NULL, Watch, NULL);
-  (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-  return e;
 }
 
 /* Until the thread has looked */
@@ -75,7 +59,14 @@ int GPUCSRWatchBegin(GPUCSRWatched *w)
   w->seen = 0;
   w->next = list;
   list    = w;
-  if (!w->next) e = Start();
+  if (!w->next) { /* signals of the program are for its own threads */
+    sigset_t all, before;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    e = pthread_create(&thread, NULL, Watch, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+  }
   if (e) list = NULL;
   w->wanted = !e;
   Await(w);

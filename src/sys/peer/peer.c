@@ -265,25 +265,11 @@ static size_t ControlBytes(GPUCSRPeers p)
   return AliveAt(p) + sizeof(GPUCSRAliveWord) * (size_t)p->size;
 }
 
-/* From here on the other ranks notice the end of this process */
-static PetscErrorCode Live(GPUCSRPeers p)
-{
-  int e;
-
-  PetscFunctionBegin;
-  p->alive.word = (GPUCSRAliveWord *)(void *)((char *)p->control + AliveAt(p));
-  p->alive.rank = (int)p->rank;
-  p->alive.size = (int)p->size;
-  p->alive.died = Died;
-  p->alive.ctx  = p->control;
-  e             = GPUCSRAliveBegin(&p->alive);
-  PetscCheck(!e, PETSC_COMM_SELF, PETSC_ERR_SYS, "cannot watch whether other ranks live: %s", strerror(e));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The words on the host that all ranks see */
 static PetscErrorCode ControlAttach(GPUCSRPeers p, const GPUCSRHandle *handle, uint64_t token)
 {
+  int e;
+
   PetscFunctionBegin;
   if (p->rank) PetscCall((*GPUCSRBackend_host.attach)(0, handle, ControlBytes(p), (void **)&p->control));
   PetscCheck(p->control->token == token, PETSC_COMM_SELF, PETSC_ERR_SYS, "another process maps different memory than rank 0's");
@@ -292,7 +278,14 @@ static PetscErrorCode ControlAttach(GPUCSRPeers p, const GPUCSRHandle *handle, u
     PetscCall(p->dev->ops->hostregister(p->dev->id, p->control, ControlBytes(p), &p->locked));
     PetscCheck(p->locked, PETSC_COMM_SELF, PETSC_ERR_SUP, "cannot page-lock shared memory");
   }
-  PetscCall(Live(p));
+  /* from here on the other ranks notice the end of this process */
+  p->alive.word = (GPUCSRAliveWord *)(void *)((char *)p->control + AliveAt(p));
+  p->alive.rank = (int)p->rank;
+  p->alive.size = (int)p->size;
+  p->alive.died = Died;
+  p->alive.ctx  = p->control;
+  e             = GPUCSRAliveBegin(&p->alive);
+  PetscCheck(!e, PETSC_COMM_SELF, PETSC_ERR_SYS, "cannot watch whether other ranks live: %s", strerror(e));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -346,31 +339,6 @@ static PetscErrorCode Probe(GPUCSRPeers p, GPUCSRAttempt *attempt)
   }
   PetscCall(GPUCSRPeersFree(p, theirs));
   PetscCall(PetscFree(theirs));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Ranks of different kinds are no peers. All ranks have the same cards and reach the same result */
-static PetscErrorCode Compare(GPUCSRPeers p, const Card cards[])
-{
-  PetscFunctionBegin;
-  for (PetscMPIInt r = 0; r < p->size; r++) {
-    PetscBool same;
-
-    p->token[r] = cards[r].token;
-    PetscCheck(cards[r].timeout == cards[0].timeout, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_timeout is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].timeout, (int)r, cards[0].timeout);
-    PetscCheck(cards[r].timeout > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_timeout %g: must be a number of seconds above 0", cards[r].timeout);
-    PetscCheck(cards[r].patience == cards[0].patience, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_patience is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].patience, (int)r, cards[0].patience);
-    PetscCheck(cards[r].patience > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_patience %g: must be a number of seconds above 0", cards[r].patience);
-    same = (PetscBool)(!strcmp(cards[r].backend, cards[0].backend));
-    if (p->why[0]) continue;
-    if (cards[r].failed) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d, %s device %d: it has failed", (int)r, cards[r].backend, cards[r].id));
-    else if (!same || cards[r].kernels != cards[0].kernels)
-      PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d computes on %s and rank 0 on %s", (int)r, cards[r].backend[0] ? cards[r].backend : "the host", cards[0].backend[0] ? cards[0].backend : "the host"));
-    for (PetscMPIInt q = 0; q < r; q++) {
-      PetscCall(PetscMemcmp(cards[q].uuid, cards[r].uuid, sizeof(cards[r].uuid), &same));
-      if (same && cards[r].kernels) p->shared = PETSC_TRUE;
-    }
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -429,7 +397,25 @@ PetscErrorCode GPUCSRPeersCreate(MPI_Comm comm, GPUCSRDevice dev, GPUCSRPeers *p
   PetscCall(PetscMalloc1(p->size, &cards));
   PetscCallMPI(MPI_Allgather(&mine, (PetscMPIInt)sizeof(mine), MPI_BYTE, cards, (PetscMPIInt)sizeof(mine), MPI_BYTE, p->comm));
   if (p->size < size) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "the ranks are on several hosts"));
-  PetscCall(Compare(p, cards));
+  /* ranks of different kinds are no peers. All ranks have the same cards and reach the same result */
+  for (PetscMPIInt r = 0; r < p->size; r++) {
+    PetscBool same;
+
+    p->token[r] = cards[r].token;
+    PetscCheck(cards[r].timeout == cards[0].timeout, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_timeout is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].timeout, (int)r, cards[0].timeout);
+    PetscCheck(cards[r].timeout > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_timeout %g: must be a number of seconds above 0", cards[r].timeout);
+    PetscCheck(cards[r].patience == cards[0].patience, p->comm, PETSC_ERR_ARG_INCOMP, "-gpucsr_peer_patience is %g on rank %d of this host and %g on rank 0: options must be the same on all ranks", cards[r].patience, (int)r, cards[0].patience);
+    PetscCheck(cards[r].patience > 0, p->comm, PETSC_ERR_ARG_OUTOFRANGE, "-gpucsr_peer_patience %g: must be a number of seconds above 0", cards[r].patience);
+    same = (PetscBool)(!strcmp(cards[r].backend, cards[0].backend));
+    if (p->why[0]) continue;
+    if (cards[r].failed) PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d, %s device %d: it has failed", (int)r, cards[r].backend, cards[r].id));
+    else if (!same || cards[r].kernels != cards[0].kernels)
+      PetscCall(PetscSNPrintf(p->why, sizeof(p->why), "rank %d computes on %s and rank 0 on %s", (int)r, cards[r].backend[0] ? cards[r].backend : "the host", cards[0].backend[0] ? cards[0].backend : "the host"));
+    for (PetscMPIInt q = 0; q < r; q++) {
+      PetscCall(PetscMemcmp(cards[q].uuid, cards[r].uuid, sizeof(cards[r].uuid), &same));
+      if (same && cards[r].kernels) p->shared = PETSC_TRUE;
+    }
+  }
   if (!p->why[0]) {
     PetscCall(ControlCreate(p, &attempt));
     if (!attempt.error) PetscCall(Probe(p, &attempt));

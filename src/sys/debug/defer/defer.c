@@ -75,21 +75,6 @@ static PetscErrorCode DoUntil(Queue *q, size_t ticket)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs some of the commands that may run already, drawn from the seed */
-static PetscErrorCode Progress(void)
-{
-  PetscFunctionBegin;
-  if (order < 1) PetscFunctionReturn(PETSC_SUCCESS);
-  for (Queue *q = queues; q; q = q->next)
-    for (unsigned n = Draw(2) ? Draw(64) : 0; n && q->first; n--) {
-      const Point *p = &q->first->point;
-
-      if (!q->first->work && p->queue->done < p->ticket) break;
-      PetscCall(DoFirst(q));
-    }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Enqueue(GPUCSRStream s, PetscErrorCode (*work)(void *), const void *arg, size_t bytes, Point point)
 {
   Queue *q = (Queue *)s;
@@ -104,7 +89,14 @@ static PetscErrorCode Enqueue(GPUCSRStream s, PetscErrorCode (*work)(void *), co
   *q->last = t;
   q->last  = &t->next;
   q->queued++;
-  PetscCall(Progress());
+  /* runs some of the commands that may run already, drawn from the seed */
+  for (Queue *each = queues; each && order >= 1; each = each->next)
+    for (unsigned n = Draw(2) ? Draw(64) : 0; n && each->first; n--) {
+      const Point *p = &each->first->point;
+
+      if (!each->first->work && p->queue->done < p->ticket) break;
+      PetscCall(DoFirst(each));
+    }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -104,34 +104,14 @@ static PetscErrorCode Launch_Fault(GPUCSRDevice d, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KIND:N and its suffixes */
-static PetscErrorCode Parse(const char text[])
-{
-  GPUCSRFaultCounts *f    = &GPUCSRFaultCounters;
-  const char        *end  = strchr(text, ':');
-  const size_t       word = end ? (size_t)(end - text) : strlen(text);
-  char              *rest;
-  int                k = 0;
-
-  PetscFunctionBegin;
-  while (k < GPUCSR_FAULT_KINDS && (strncmp(text, GPUCSRFaultKinds[k], word) || GPUCSRFaultKinds[k][word])) k++;
-  PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties:, peer: or device:, and a number", text);
-  f->kind = (GPUCSRFaultKind)k;
-  f->at   = (PetscInt)strtol(end + 1, &rest, 10);
-  f->on   = (GPUCSRBool)!strncmp(rest, ":on", 3);
-  if (f->on) rest += 3;
-  if (!strncmp(rest, ":rank=", 6)) {
-    if (strtol(rest + 6, &rest, 10) != GPUCSRRankOf(PETSC_COMM_WORLD)) f->at = 0;
-  }
-  PetscCheck(!*rest, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: cannot parse %s", text, rest);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUCSRLayer_fault(GPUCSRBackendOps *ops)
 {
   GPUCSRFaultCounts *f = &GPUCSRFaultCounters;
-  char               text[64];
+  char               text[64], *rest;
   PetscBool          set;
+  const char        *end;
+  size_t             word;
+  int                k = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetString(NULL, NULL, "-gpucsr_debug_fault", text, sizeof(text), &set));
@@ -142,7 +122,19 @@ PetscErrorCode GPUCSRLayer_fault(GPUCSRBackendOps *ops)
   if (!set) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMemzero(f->calls, sizeof(f->calls)));
   f->injected = f->memory = f->hostmemory = f->locked = f->attached = f->events = f->streams = 0;
-  PetscCall(Parse(text));
+  /* KIND:N and its suffixes */
+  end  = strchr(text, ':');
+  word = end ? (size_t)(end - text) : strlen(text);
+  while (k < GPUCSR_FAULT_KINDS && (strncmp(text, GPUCSRFaultKinds[k], word) || GPUCSRFaultKinds[k][word])) k++;
+  PetscCheck(end && k < GPUCSR_FAULT_KINDS, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: must begin with memory:, pagelock:, copy:, launch:, event:, synchronize:, properties:, peer: or device:, and a number", text);
+  f->kind = (GPUCSRFaultKind)k;
+  f->at   = (PetscInt)strtol(end + 1, &rest, 10);
+  f->on   = (GPUCSRBool)!strncmp(rest, ":on", 3);
+  if (f->on) rest += 3;
+  if (!strncmp(rest, ":rank=", 6)) {
+    if (strtol(rest + 6, &rest, 10) != GPUCSRRankOf(PETSC_COMM_WORLD)) f->at = 0;
+  }
+  PetscCheck(!*rest, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-gpucsr_debug_fault %s: cannot parse %s", text, rest);
   under            = *ops;
   GPUCSRLaunchHook = Launch_Fault;
 #define LAY(name, ...) \

@@ -52,10 +52,13 @@ static PetscErrorCode Reset(TAO_GPUBMRM *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for one more column, and two more numbers */
-static PetscErrorCode Grow(TAO_GPUBMRM *g)
+/* Appends the entries of v on this rank. g->in takes them from the host, so that columns on a device have no copies there */
+static PetscErrorCode Append(TAO_GPUBMRM *g, Vec v)
 {
+  Vec own;
+
   PetscFunctionBegin;
+  /* room for one more column, and two more numbers */
   if (g->columns + 2 > g->room) {
     PetscCall(PetscFree3(g->dots, g->sums, g->x));
     g->room = 2 * (g->columns + 2);
@@ -66,16 +69,6 @@ static PetscErrorCode Grow(TAO_GPUBMRM *g)
     PetscCall(VecDuplicate(g->in, &g->column[g->made]));
     g->made++;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Appends the entries of v on this rank. g->in takes them from the host, so that columns on a device have no copies there */
-static PetscErrorCode Append(TAO_GPUBMRM *g, Vec v)
-{
-  Vec own;
-
-  PetscFunctionBegin;
-  PetscCall(Grow(g));
   PetscCall(VecCreateLocalVector(v, &own));
   PetscCall(VecGetLocalVectorRead(v, own));
   PetscCall(VecCopy(own, g->in));
@@ -87,30 +80,6 @@ static PetscErrorCode Append(TAO_GPUBMRM *g, Vec v)
     if (!g->dev) PetscCall(PetscStrncpy(g->why, "the device has too little memory", sizeof(g->why)));
   }
   g->columns++;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* An empty bundle, and the initial weights */
-static PetscErrorCode Begin(TAO_GPUBMRM *g, Vec w)
-{
-  PetscInt  n;
-  PetscBool host;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetLocalSize(w, &n));
-  host      = (PetscBool)(g->backend == BACKEND_HOST || (g->backend == BACKEND_AUTO && n < GPUCSRMachineShared.bundle_rows));
-  g->why[0] = 0;
-  if (g->backend == BACKEND_HOST) PetscCall(PetscStrncpy(g->why, "it was asked for", sizeof(g->why)));
-  else if (host) PetscCall(PetscSNPrintf(g->why, sizeof(g->why), "%" PetscInt_FMT " rows are too few for a device", n));
-  else PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->why, sizeof(g->why)));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &g->in));
-  PetscCall(VecSetSizes(g->in, n, n));
-  PetscCall(VecSetType(g->in, host ? VECSEQ : VECSEQGPU));
-  PetscCall(VecGPUGetDevice(g->in, &g->dev));
-  if (g->dev && !g->dev->ops->separate) g->dev = NULL;
-  if (!g->dev && !g->why[0]) PetscCall(PetscStrncpy(g->why, "vectors are on the host", sizeof(g->why)));
-  PetscCheck(g->dev || g->backend != BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "The bundle cannot be kept on the device: %s", g->why);
-  PetscCall(Append(g, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -272,11 +241,27 @@ static PetscErrorCode TaoSolve_GPUBMRM(Tao tao)
   Vec            w = tao->solution, G = tao->gradient, point = w;
   PetscReal      best = PETSC_MAX_REAL, f, value, lower = -PETSC_MAX_REAL, gap, square, bound; /* f: the risk, or with a search the plane's value at zero weights */
   PetscLogDouble begin, end;
+  PetscInt       n;
+  PetscBool      host;
 
   PetscFunctionBegin;
   PetscCall(Reset(g));
   g->planes_time = g->qp_time = g->step_time = 0;
-  PetscCall(Begin(g, w));
+  /* an empty bundle, and the initial weights */
+  PetscCall(VecGetLocalSize(w, &n));
+  host      = (PetscBool)(g->backend == BACKEND_HOST || (g->backend == BACKEND_AUTO && n < GPUCSRMachineShared.bundle_rows));
+  g->why[0] = 0;
+  if (g->backend == BACKEND_HOST) PetscCall(PetscStrncpy(g->why, "it was asked for", sizeof(g->why)));
+  else if (host) PetscCall(PetscSNPrintf(g->why, sizeof(g->why), "%" PetscInt_FMT " rows are too few for a device", n));
+  else PetscCall(GPUCSRDeviceOpen("cuda", &g->dev, g->why, sizeof(g->why)));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &g->in));
+  PetscCall(VecSetSizes(g->in, n, n));
+  PetscCall(VecSetType(g->in, host ? VECSEQ : VECSEQGPU));
+  PetscCall(VecGPUGetDevice(g->in, &g->dev));
+  if (g->dev && !g->dev->ops->separate) g->dev = NULL;
+  if (!g->dev && !g->why[0]) PetscCall(PetscStrncpy(g->why, "vectors are on the host", sizeof(g->why)));
+  PetscCheck(g->dev || g->backend != BACKEND_CUDA, PETSC_COMM_SELF, PETSC_ERR_SUP, "The bundle cannot be kept on the device: %s", g->why);
+  PetscCall(Append(g, w));
   tao->step   = 1.0;
   tao->reason = TAO_CONTINUE_ITERATING;
   PetscCall(PetscObjectQueryFunction((PetscObject)tao, SEARCH, &search));

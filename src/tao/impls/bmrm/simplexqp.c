@@ -21,24 +21,6 @@ static PetscErrorCode Free(SimplexQP *qp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Grow(SimplexQP *qp)
-{
-  SimplexQP    old   = *qp;
-  const size_t alloc = (size_t)PetscMax(64, 2 * old.alloc), ld = (size_t)old.alloc;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc2(alloc * alloc, &qp->Q, alloc * alloc, &qp->L));
-  PetscCall(PetscMalloc6(alloc, &qp->f, alloc, &qp->x, alloc, &qp->g, alloc, &qp->u, alloc, &qp->v, alloc, &qp->free));
-  qp->alloc = (PetscInt)alloc;
-  for (size_t i = 0; i < (size_t)old.n; i++) PetscCall(PetscArraycpy(qp->Q + i * alloc, old.Q + i * ld, old.n));
-  for (size_t i = 0; i < (size_t)old.nfree; i++) PetscCall(PetscArraycpy(qp->L + i * alloc, old.L + i * ld, old.nfree));
-  PetscCall(PetscArraycpy(qp->f, old.f, old.n));
-  PetscCall(PetscArraycpy(qp->x, old.x, old.n));
-  PetscCall(PetscArraycpy(qp->free, old.free, old.nfree));
-  PetscCall(Free(&old));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* b = L^-1 b, and below b = L^-T b; both go by rows of L, in the order of memory */
 static void Forward(const SimplexQP *qp, PetscReal b[])
 {
@@ -87,23 +69,6 @@ static PetscBool Enter(SimplexQP *qp, PetscInt j)
   return PETSC_TRUE;
 }
 
-/*
-  Sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that
-  depends on its predecessors loses its weight, which Evaluate() distributes to the other variables.
-*/
-static void Reshift(SimplexQP *qp, PetscReal shift)
-{
-  const PetscInt nfree = qp->nfree;
-
-  qp->shift = shift;
-  qp->nfree = 0;
-  for (PetscInt k = 0; k < nfree; k++) {
-    const PetscInt j = qp->free[k];
-
-    if (!Enter(qp, j)) qp->x[j] = 0;
-  }
-}
-
 /* Appends a variable. column: its column of Q, with the diagonal entry last. The first variable is the whole solution. */
 PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscReal f)
 {
@@ -112,7 +77,20 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
   PetscFunctionBegin;
   for (PetscInt i = 0; i <= qp->n; i++)
     PetscCheck(!PetscIsInfOrNanReal(column[i]) && !PetscIsInfOrNanReal(f), PETSC_COMM_SELF, PETSC_ERR_FP, "The dot products of plane %" PetscInt_FMT ", or its offset, are not finite: values of the matrix are too large", qp->n);
-  if (qp->n == qp->alloc) PetscCall(Grow(qp));
+  if (qp->n == qp->alloc) {
+    SimplexQP    old   = *qp;
+    const size_t alloc = (size_t)PetscMax(64, 2 * old.alloc), ld = (size_t)old.alloc;
+
+    PetscCall(PetscMalloc2(alloc * alloc, &qp->Q, alloc * alloc, &qp->L));
+    PetscCall(PetscMalloc6(alloc, &qp->f, alloc, &qp->x, alloc, &qp->g, alloc, &qp->u, alloc, &qp->v, alloc, &qp->free));
+    qp->alloc = (PetscInt)alloc;
+    for (size_t i = 0; i < (size_t)old.n; i++) PetscCall(PetscArraycpy(qp->Q + i * alloc, old.Q + i * ld, old.n));
+    for (size_t i = 0; i < (size_t)old.nfree; i++) PetscCall(PetscArraycpy(qp->L + i * alloc, old.L + i * ld, old.nfree));
+    PetscCall(PetscArraycpy(qp->f, old.f, old.n));
+    PetscCall(PetscArraycpy(qp->x, old.x, old.n));
+    PetscCall(PetscArraycpy(qp->free, old.free, old.nfree));
+    PetscCall(Free(&old));
+  }
   n = qp->n++;
   for (PetscInt i = 0; i <= n; i++) qp->Q[(size_t)i * (size_t)qp->alloc + (size_t)n] = qp->Q[(size_t)n * (size_t)qp->alloc + (size_t)i] = column[i];
   qp->f[n] = f;
@@ -120,7 +98,18 @@ PetscErrorCode SimplexQPAppend(SimplexQP *qp, const PetscReal column[], PetscRea
   if (!n) {
     qp->shift = column[0] > 0 ? column[0] : 1;
     Restart(qp, 0);
-  } else if (column[n] > 4 * qp->shift) Reshift(qp, column[n]);
+  } else if (column[n] > 4 * qp->shift) {
+    const PetscInt nfree = qp->nfree;
+
+    /* sets a new shift, as large as the largest square; with a smaller shift, steps are small differences of large numbers. The factor is computed anew. A variable that depends on its predecessors loses its weight, which the next evaluation distributes to the other variables. */
+    qp->shift = column[n];
+    qp->nfree = 0;
+    for (PetscInt k = 0; k < nfree; k++) {
+      const PetscInt j = qp->free[k];
+
+      if (!Enter(qp, j)) qp->x[j] = 0;
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,29 +218,6 @@ static void LetIn(SimplexQP *qp, PetscInt j)
   qp->changes++;
 }
 
-/* Computes gradient and value at x, after scaling x to sum 1, because the sum drifts by rounding */
-static void Evaluate(SimplexQP *qp)
-{
-  PetscReal sum = 0;
-
-  for (PetscInt i = 0; i < qp->nfree; i++) sum += qp->x[qp->free[i]];
-  if (!(sum > 0)) {
-    Restart(qp, qp->free[0]);
-    sum = 1;
-  }
-  for (PetscInt i = 0; i < qp->n; i++) qp->g[i] = 0;
-  for (PetscInt k = 0; k < qp->nfree; k++) {
-    const PetscReal *q = qp->Q + (size_t)qp->free[k] * (size_t)qp->alloc, x = qp->x[qp->free[k]] /= sum;
-
-    for (PetscInt i = 0; i < qp->n; i++) qp->g[i] += x * q[i];
-  }
-  qp->value = 0;
-  for (PetscInt i = 0; i < qp->n; i++) {
-    qp->value += qp->x[i] * (0.5 * qp->g[i] + qp->f[i]);
-    qp->g[i] += qp->f[i];
-  }
-}
-
 /* Iterates until no entering variable would lower the value by more than tol */
 PetscErrorCode SimplexQPSolve(SimplexQP *qp, PetscReal tol)
 {
@@ -261,11 +227,27 @@ PetscErrorCode SimplexQPSolve(SimplexQP *qp, PetscReal tol)
   PetscFunctionBegin;
   Minimise(qp);
   for (;;) {
-    PetscReal mean = 0, lowest = PETSC_MAX_REAL;
+    PetscReal mean = 0, lowest = PETSC_MAX_REAL, sum = 0;
     PetscInt  j      = -1;
     PetscBool isfree = PETSC_FALSE;
 
-    Evaluate(qp);
+    /* the gradient and value at x, after scaling x to sum 1, because the sum drifts by rounding */
+    for (PetscInt i = 0; i < qp->nfree; i++) sum += qp->x[qp->free[i]];
+    if (!(sum > 0)) {
+      Restart(qp, qp->free[0]);
+      sum = 1;
+    }
+    for (PetscInt i = 0; i < qp->n; i++) qp->g[i] = 0;
+    for (PetscInt k = 0; k < qp->nfree; k++) {
+      const PetscReal *q = qp->Q + (size_t)qp->free[k] * (size_t)qp->alloc, x = qp->x[qp->free[k]] /= sum;
+
+      for (PetscInt i = 0; i < qp->n; i++) qp->g[i] += x * q[i];
+    }
+    qp->value = 0;
+    for (PetscInt i = 0; i < qp->n; i++) {
+      qp->value += qp->x[i] * (0.5 * qp->g[i] + qp->f[i]);
+      qp->g[i] += qp->f[i];
+    }
     for (PetscInt i = 0; i < qp->nfree; i++) mean += qp->x[qp->free[i]] * qp->g[qp->free[i]];
     for (PetscInt i = 0; i < qp->n; i++) {
       if (qp->g[i] < lowest) {

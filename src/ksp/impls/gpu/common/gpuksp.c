@@ -115,20 +115,14 @@ static PetscErrorCode KSPBuildSolution_GPU(KSP ksp, Vec v, Vec *V)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Up to this number of rows one GPU takes less time than two (docs/results/several-gpus.md); 0: two GPUs always take less */
-static double RowsForOne(const KSP_GPU *k)
-{
-  const GPUCSRMachine *t = &GPUCSRMachineShared;
-
-  if (k->method == GPUKSP_BCGS) return k->taken == KSP_GPU_PATH_PERSISTENT ? t->one_device_bcgs : t->one_device_bcgs_graph;
-  return k->taken == KSP_GPU_PATH_PERSISTENT ? 0 : t->one_device_cg_graph;
-}
-
 static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
 {
-  KSP_GPU  *k = (KSP_GPU *)ksp->data;
-  PetscBool ascii;
-  char      ranks[96];
+  KSP_GPU             *k          = (KSP_GPU *)ksp->data;
+  const GPUCSRMachine *t          = &GPUCSRMachineShared;
+  const PetscBool      persistent = (PetscBool)(k->taken == KSP_GPU_PATH_PERSISTENT);
+  const double one = k->method != GPUKSP_BCGS ? (persistent ? 0 : t->one_device_cg_graph) : persistent ? t->one_device_bcgs : t->one_device_bcgs_graph; /* up to this number of rows one GPU takes less time than two (docs/results/several-gpus.md) */
+  PetscBool    ascii;
+  char         ranks[96];
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
@@ -140,11 +134,9 @@ static PetscErrorCode KSPView_GPU(KSP ksp, PetscViewer viewer)
     PetscCall(PetscViewerASCIIPrintf(viewer, "  directions of flexible conjugate gradients%s, because the preconditioner is not linear\n", k->variant == KSP_GPU_SINGLE_REDUCTION ? " without the single reduction" : ""));
   ranks[0] = 0;
   if (k->peers.on || k->ranks.on) PetscCall(PetscSNPrintf(ranks, sizeof(ranks), ", on each of %d processes, which exchange by themselves (%s)", (int)k->size, k->peers.on ? "peer" : k->ranks.way));
-  if (k->taken == KSP_GPU_PATH_PERSISTENT)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
+  if (persistent) PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: one persistent kernel of %d blocks, format %s%s%s\n", k->persistent.blocks, k->launch.with->name, k->persistent.halo ? ", halos recomputed" : "", ranks));
   else PetscCall(PetscViewerASCIIPrintf(viewer, "  last solve: path %s, because %s%s\n", KSPGPUPaths[k->taken], k->why, ranks));
-  if (ranks[0] && k->dev && k->dev->ops->separate && (double)k->rows <= RowsForOne(k))
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
+  if (ranks[0] && k->dev && k->dev->ops->separate && (double)k->rows <= one) PetscCall(PetscViewerASCIIPrintf(viewer, "  one GPU may be faster: of %" PetscInt_FMT " rows two took longer, where it was measured (docs/several-gpus.md)\n", k->rows));
   if (k->refined || k->single.replacements) PetscCall(PetscViewerASCIIPrintf(viewer, "  residual replaced by the true one %" PetscInt_FMT " times\n", k->single.replacements));
   if (k->truenorm >= 0) PetscCall(PetscViewerASCIIPrintf(viewer, "  true residual norm %g, by the recurrence %g\n", (double)k->truenorm, (double)ksp->rnorm));
   PetscFunctionReturn(PETSC_SUCCESS);

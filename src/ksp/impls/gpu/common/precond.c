@@ -40,12 +40,6 @@ static PetscErrorCode AcceptBlocks(PC pc, PetscInt *bs, PetscInt *variant, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes of the preconditioner's numbers, with room for halo rows. Never 0: with any numbers a kernel synchronises the ranks more often, and all ranks must agree */
-static size_t NumbersBytes(const KSP_GPU *k)
-{
-  return sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_BETWEEN_STEPS ? k->pc.bs : 1)), GPUKSPLength(k));
-}
-
 static PetscErrorCode MakeNumbers(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
@@ -147,8 +141,10 @@ PetscErrorCode GPUKSPPCCheck(KSP_GPU *k)
 {
   PetscFunctionBegin;
   if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS && k->pc.row->apply == ApplyFactor && k->pc.factor) PetscCall(MatGPUCSRFactorCheck_Private(k->pc.factor));
-  if (IsCycle(k)) PetscCall(GPUMGRanksCheck(k->pc.cycle));
-  if (IsCycle(k)) PetscCall(GPUMGCycleCheck(k->pc.cycle));
+  if (IsCycle(k)) {
+    PetscCall(GPUMGRanksCheck(k->pc.cycle));
+    PetscCall(GPUMGCycleCheck(k->pc.cycle));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,10 +228,13 @@ static PetscBool HasNumbers(const KSP_GPU *k)
   return (PetscBool)(k->pc.row->rows && k->pc.row->make && k->pc.kind != GPUKSP_PC_BY_PCAPPLY);
 }
 
-/* Memory for the numbers, each process by itself. stale: GPUKSPPCMake() makes them anew, which is collective */
+/*
+  Memory for the numbers, with room for halo rows, each process by itself. Never 0: with any numbers a kernel synchronises the ranks more often, and all ranks must agree. stale: GPUKSPPCMake() makes
+  the numbers anew, which is collective
+*/
 PetscErrorCode GPUKSPPCReserve(KSP ksp, KSP_GPU *k, PetscBool *stale)
 {
-  const size_t bytes = NumbersBytes(k);
+  const size_t bytes = sizeof(double) * PetscMax(PetscMax(1, (size_t)k->n * (size_t)(k->pc.row->kind == GPUKSP_PC_BETWEEN_STEPS ? k->pc.bs : 1)), GPUKSPLength(k));
   GPUKSPKey    key;
 
   PetscFunctionBegin;

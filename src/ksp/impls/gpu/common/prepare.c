@@ -124,32 +124,6 @@ static PetscErrorCode BytesIn(KSP_GPU *k, const GPUKSPFormat *f, const GPUCSRFor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  The format for a persistent kernel's product; NULL: the plan's format. The plan has the best format for separate products. In a persistent kernel, products launch nothing and cost the bytes
-  read. So take the format of the list with the fewest bytes, if it has a tenth less than the plan's format. If the plan's format is not in the list, take the format with the fewest bytes if the
-  plan's has at most persistent_spared bytes less. A format or kernel of the user's choice stays, if the list has it.
-*/
-static PetscErrorCode Better(KSP_GPU *k, PetscBool takes)
-{
-  const double        plan  = GPUKSPBytes(&k->op.plan->A, PETSC_FALSE);
-  double              least = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared), bytes;
-  const GPUCSRFormat *format;
-  const PetscBool     open = GPUCSRRequestOpen(k->op.request);
-
-  PetscFunctionBegin;
-  k->launch.better = NULL;
-  if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
-  for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
-    format = GPUCSRFormatFind(f->name);
-    PetscCall(BytesIn(k, f, format, least, &bytes));
-    if (bytes < least) {
-      least            = bytes;
-      k->launch.better = format;
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Takes a copy of the matrix in another format than the plan's, unless the values have changed since the features were computed, and the format cannot hold them */
 static PetscErrorCode Copy(KSP_GPU *k, PetscBool *takes)
 {
@@ -177,55 +151,62 @@ static PetscErrorCode Copy(KSP_GPU *k, PetscBool *takes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* For stencils: the most common stencil, and the diagonals of the preconditioner */
-static PetscErrorCode Tables(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentCommon(k->launch.S, &k->persistent.common, k->dev->stream), 0));
-  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(k->launch.S, k->persistent.v.pc, (double *)k->launch.table.p, &k->persistent.same, k->dev->stream), 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/*
+  k->why: the reason against one launch; empty: none.
 
-/* Blocks and their rows; no block cuts a slice or a block of the preconditioner */
-static PetscErrorCode Shape(KSP_GPU *k)
-{
-  GPUKSPPersistent *L    = &k->persistent;
-  GPUCSRBool        fits = 0;
-
-  PetscFunctionBegin;
-  L->A      = k->launch.S;
-  L->method = k->method;
-  L->bounds = (int *)k->launch.bounds.p;
-  L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
-  L->slots  = k->launch.slots.p;
-  L->state  = k->state;
-  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)), 0));
-  if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSREither(k->dev, GPUKSPPersistentPartition(k->launch.S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream), 0));
-  k->launch.plain.size    = L->size;
-  k->launch.plain.threads = L->threads;
-  k->launch.plain.shared  = L->shared;
-  if (k->halo) PetscCall(GPUCSREither(k->dev, GPUKSPPersistentHalo(L, k->dev->stream), 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* k->why: the reason against one launch; empty: none */
+  The plan has the best format for separate products. In a persistent kernel, products launch nothing and cost the bytes read. So take the format of the list with the fewest bytes, if it has a tenth
+  less than the plan's format. If the plan's format is not in the list, take the format with the fewest bytes if the plan's has at most persistent_spared bytes less. A format or kernel of the user's
+  choice stays, if the list has it.
+*/
 static PetscErrorCode PreparePersistent(KSP_GPU *k)
 {
-  const GPUKSPKey key = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), k->path, GPUKSPAddress(k->pc.row), k->pc.bs, k->pc.nnumbers, k->method, k->halo, k->peers.on ? k->peers.made : 0);
-  GPUKSPLaunch   *l   = &k->launch;
-  PetscBool       takes;
+  const GPUKSPKey     key = GPUKSPKeyOf(GPUKSPVersionOf(k->op.version), GPUKSPAddress(k->op.plan->A.array[0].data), k->path, GPUKSPAddress(k->pc.row), k->pc.bs, k->pc.nnumbers, k->method, k->halo, k->peers.on ? k->peers.made : 0);
+  GPUKSPLaunch       *l   = &k->launch;
+  PetscBool           takes, open;
+  double              plan, least, bytes;
+  const GPUCSRFormat *format;
 
   PetscFunctionBegin;
   if (GPUKSPSame(key, k->keys.launch)) PetscFunctionReturn(PetscStrncpy(k->why, l->why, sizeof(k->why)));
   PetscCall(PetscMemzero(&k->keys.launch, sizeof(k->keys.launch)));
-  l->S  = &k->op.plan->A;
-  takes = GPUKSPPersistentTakes(l->S);
-  PetscCall(Better(k, takes));
+  l->S      = &k->op.plan->A;
+  takes     = GPUKSPPersistentTakes(l->S);
+  plan      = GPUKSPBytes(l->S, PETSC_FALSE);
+  least     = takes ? 0.9 * plan : plan + (k->peers.on ? GPUCSRMachineShared.persistent_spared_ranks : GPUCSRMachineOf(k->dev)->persistent_spared);
+  open      = GPUCSRRequestOpen(k->op.request);
+  l->better = NULL;
+  if (!takes && k->path == KSP_GPU_PATH_PERSISTENT) least = PETSC_INFINITY;
+  for (const GPUKSPFormat *f = GPUKSPFormats; f->name && (open || !takes); f++) {
+    format = GPUCSRFormatFind(f->name);
+    PetscCall(BytesIn(k, f, format, least, &bytes));
+    if (bytes < least) {
+      least     = bytes;
+      l->better = format;
+    }
+  }
   if (l->better) PetscCall(Copy(k, &takes));
   if (takes) {
-    PetscCall(Tables(k));
-    PetscCall(Shape(k));
+    GPUKSPPersistent *L    = &k->persistent;
+    GPUCSRBool        fits = 0;
+
+    /* for stencils: the most common stencil, and the diagonals of the preconditioner */
+    PetscCall(GPUCSREither(k->dev, GPUKSPPersistentCommon(l->S, &L->common, k->dev->stream), 0));
+    PetscCall(GPUCSREither(k->dev, GPUKSPPersistentDiagonals(l->S, L->v.pc, (double *)l->table.p, &L->same, k->dev->stream), 0));
+    /* blocks and their rows; no block cuts a slice or a block of the preconditioner */
+    L->A      = l->S;
+    L->method = k->method;
+    L->bounds = (int *)l->bounds.p;
+    L->reach  = L->bounds + GPUKSP_BLOCKS + 1;
+    L->slots  = l->slots.p;
+    L->state  = k->state;
+    PetscCall(GPUCSREither(k->dev, GPUKSPPersistentShape(k->dev, L, &fits, k->why, sizeof(k->why)), 0));
+    if (fits) {
+      PetscCall(GPUCSREither(k->dev, GPUKSPPersistentPartition(l->S, L->v.block ? L->v.bs : 1, L->blocks, &L->peers, L->bounds, k->dev->stream), 0));
+      l->plain.size    = L->size;
+      l->plain.threads = L->threads;
+      l->plain.shared  = L->shared;
+      if (k->halo) PetscCall(GPUCSREither(k->dev, GPUKSPPersistentHalo(L, k->dev->stream), 0));
+    }
   } else PetscCall(PetscSNPrintf(k->why, sizeof(k->why), "format %s has no product that a persistent kernel could call, and is much smaller than one that has", l->S->format->name));
   l->with = l->S->format;
   PetscCall(PetscStrncpy(l->why, k->why, sizeof(l->why)));
@@ -234,42 +215,6 @@ static PetscErrorCode PreparePersistent(KSP_GPU *k)
 }
 
 /* ---- the data of a path ---- */
-
-/* Device memory for residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes on each norm at once */
-static PetscErrorCode PrepareHistory(KSP ksp, KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  if (k->live || k->taken == KSP_GPU_PATH_HOST_LOOP || !(ksp->res_hist || ksp->numbermonitors)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  PCJACOBI makes its diagonal in its first application. After a failure of one rank's device, this rank alone would create a parallel vector in the next application, and tags of later messages would
-  differ. So all ranks reset the PC.
-*/
-static PetscErrorCode ResetJacobi(KSP ksp, KSP_GPU *k)
-{
-  PetscBool jacobi;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  if (!jacobi || k->size == 1 || k->taken == KSP_GPU_PATH_HOST_LOOP) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCReset(ksp->pc));
-  PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Do the products of this solve take the sums of their next steps? */
-static PetscErrorCode PrepareSums(KSP_GPU *k)
-{
-  PetscFunctionBegin;
-  k->graph.nparts = 0;
-  k->graph.normed = PETSC_FALSE;
-  k->graph.fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
-  if (k->graph.fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_MOST_PARTS(k->n), "sums that a solver's products take", &k->graph.parts));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode Lists(KSP ksp, KSP_GPU *k)
 {
@@ -282,8 +227,14 @@ static PetscErrorCode Rest(KSP ksp, KSP_GPU *k)
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(PreparePersistent(k));
   if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCall(GPUKSPBegin(ksp, k));
   if (k->refined) PetscCall(GPUKSPRefineMake(k));
-  PetscCall(PrepareSums(k));
-  PetscCall(PrepareHistory(ksp, k));
+  /* fused: the products of this solve take the sums of their next steps */
+  k->graph.nparts = 0;
+  k->graph.normed = PETSC_FALSE;
+  k->graph.fused  = (PetscBool)(k->taken == KSP_GPU_PATH_GRAPH && !k->refined && !k->peers.on && !k->ranks.on && GPUCSRPlanSums(k->op.plan));
+  if (k->graph.fused) PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * GPUCSR_INNER * (size_t)GPUCSR_MOST_PARTS(k->n), "sums that a solver's products take", &k->graph.parts));
+  /* Residual norms, which PETSc gets after the solve. If a monitor or test reads each iteration, the host passes on each norm at once */
+  if (!k->live && k->taken != KSP_GPU_PATH_HOST_LOOP && (ksp->res_hist || ksp->numbermonitors))
+    PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (size_t)PetscMin(HISTORY, (PetscInt64)ksp->max_it + 2), "the residual history of a solver", &k->hist));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,7 +263,19 @@ PetscErrorCode GPUKSPMake(KSP ksp, KSP_GPU *k, KSPGPUPath path, const GPUKSPPart
   if (!attempt.error) attempt = numbers;
   if (parts->rest) GPUCSRThen(&attempt, (*parts->rest)(ksp, k));
   PetscCall(GPUKSPAgree(ksp, k, &attempt, k->why, why));
-  if (why[0]) PetscCall(ResetJacobi(ksp, k));
+  /*
+    PCJACOBI makes its diagonal in its first application. After a failure of one rank's device, this rank alone would create a parallel vector in the next application, and tags of later messages
+    would differ. So all ranks reset the PC.
+  */
+  if (why[0] && k->size > 1 && k->taken != KSP_GPU_PATH_HOST_LOOP) {
+    PetscBool jacobi;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+    if (jacobi) {
+      PetscCall(PCReset(ksp->pc));
+      PetscCall(PetscMemzero(&k->keys.numbers, sizeof(k->keys.numbers)));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -359,71 +322,6 @@ static PetscErrorCode TryGraph(KSP ksp, KSP_GPU *k, char why[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc may have to apply a PC of any type */
-static PetscErrorCode TryLoop(KSP ksp, KSP_GPU *k, char why[])
-{
-  PetscFunctionBegin;
-  PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
-  if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  PetscCall(GPUKSPMake(ksp, k, KSP_GPU_PATH_HOST_LOOP, &parts, "", why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Why a host loop? The reasons against the other paths */
-static PetscErrorCode Refusals(KSP_GPU *k, const char launch[], const char graph[], char text[])
-{
-  PetscBool same;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(graph, launch, &same));
-  same = (PetscBool)(same || k->path == KSP_GPU_PATH_GRAPH);
-  PetscCall(PetscSNPrintf(text, GPUKSP_WHY, "%s%s%s%s", k->size > 1 ? "there are several processes, and " : "", same ? graph : launch, same ? "" : "; for a graph, ", same ? "" : graph));
-  if (k->path != KSP_GPU_PATH_AUTO || !k->dev->ops->kernels) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrlcat(text, ": -ksp_type ", GPUKSP_WHY));
-  PetscCall(PetscStrlcat(text, k->petsc, GPUKSP_WHY));
-  PetscCall(PetscStrlcat(text, " is faster there", GPUKSP_WHY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Takes the first possible path. why: the reason for PETSc's method; empty: none */
-static PetscErrorCode TryPaths(KSP ksp, KSP_GPU *k, char why[])
-{
-  char        launch[GPUKSP_WHY] = "a graph is faster for so many entries", graph[GPUKSP_WHY] = "", text[GPUKSP_WHY];
-  const char *loop;
-  PetscBool   faster;
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPWhyHostLoop(ksp, k, &loop));
-  if (!loop) {
-    if (k->size == 1) PetscCall(GPUKSPRefineChoose(k));
-    PetscCall(GraphIsFaster(ksp, k, &faster));
-    if (faster) PetscCall(TryGraph(ksp, k, graph));
-    if (!faster || graph[0]) PetscCall(TryLaunch(ksp, k, launch));
-    if (launch[0] && k->size > 1 && k->path == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscStrncpy(graph, launch, sizeof(graph)));
-    else if (!faster && launch[0]) PetscCall(TryGraph(ksp, k, graph));
-  }
-  why[0] = 0;
-  if (!loop && launch[0] && graph[0]) PetscCall(Refusals(k, launch, graph, text));
-  else PetscCall(PetscStrncpy(text, loop ? loop : launch, sizeof(text)));
-  if (loop || (launch[0] && graph[0])) PetscCall(TryLoop(ksp, k, why));
-  PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prints once that the solve of several processes uses MPI in every iteration without the user's choice */
-static PetscErrorCode WarnLoop(KSP ksp, KSP_GPU *k)
-{
-  static char told[512]; /* do not repeat the reason of another solver */
-  char        text[512];
-
-  PetscFunctionBegin;
-  if (k->taken != KSP_GPU_PATH_HOST_LOOP || k->path != KSP_GPU_PATH_AUTO || !k->dev->ops->separate) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscSNPrintf(text, sizeof(text), "KSP type %s takes the host loop on several processes, because %s", ((PetscObject)ksp)->type_name, k->why));
-  if (strcmp(text, told)) PetscCall(GPUCSRWarn(text));
-  PetscCall(PetscStrncpy(told, text, sizeof(told)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Before the choice of a path: the memory of all solves, the preconditioner, and who looks at iterations. Ranks agree on these */
 PetscErrorCode GPUKSPPrepareBegin(KSP ksp, KSP_GPU *k, char why[])
 {
@@ -457,10 +355,52 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
   k->persistent.peers.size = 0;
   PetscCall(VecGetSize(ksp->vec_rhs, &k->rows));
   PetscCall(GPUKSPPrepareBegin(ksp, k, why));
-  if (!why[0]) PetscCall(TryPaths(ksp, k, why));
+  if (!why[0]) { /* take the first possible path */
+    char        launch[GPUKSP_WHY] = "a graph is faster for so many entries", graph[GPUKSP_WHY] = "", text[GPUKSP_WHY];
+    const char *loop;
+    PetscBool   faster;
+
+    PetscCall(GPUKSPWhyHostLoop(ksp, k, &loop));
+    if (!loop) {
+      if (k->size == 1) PetscCall(GPUKSPRefineChoose(k));
+      PetscCall(GraphIsFaster(ksp, k, &faster));
+      if (faster) PetscCall(TryGraph(ksp, k, graph));
+      if (!faster || graph[0]) PetscCall(TryLaunch(ksp, k, launch));
+      if (launch[0] && k->size > 1 && k->path == KSP_GPU_PATH_PERSISTENT) PetscCall(PetscStrncpy(graph, launch, sizeof(graph)));
+      else if (!faster && launch[0]) PetscCall(TryGraph(ksp, k, graph));
+    }
+    why[0] = 0;
+    if (!loop && launch[0] && graph[0]) { /* the reasons against the other paths */
+      PetscBool same;
+
+      PetscCall(PetscStrcmp(graph, launch, &same));
+      same = (PetscBool)(same || k->path == KSP_GPU_PATH_GRAPH);
+      PetscCall(PetscSNPrintf(text, GPUKSP_WHY, "%s%s%s%s", k->size > 1 ? "there are several processes, and " : "", same ? graph : launch, same ? "" : "; for a graph, ", same ? "" : graph));
+      if (k->path == KSP_GPU_PATH_AUTO && k->dev->ops->kernels) {
+        PetscCall(PetscStrlcat(text, ": -ksp_type ", GPUKSP_WHY));
+        PetscCall(PetscStrlcat(text, k->petsc, GPUKSP_WHY));
+        PetscCall(PetscStrlcat(text, " is faster there", GPUKSP_WHY));
+      }
+    } else PetscCall(PetscStrncpy(text, loop ? loop : launch, sizeof(text)));
+    if (loop || (launch[0] && graph[0])) { /* PETSc may have to apply a PC of any type */
+      PetscCall(PetscStrncpy(k->whydouble, "the host loop is in double", sizeof(k->whydouble)));
+      if (k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
+      PetscCall(GPUKSPMake(ksp, k, KSP_GPU_PATH_HOST_LOOP, &parts, "", why));
+    }
+    PetscCall(PetscStrncpy(k->why, text, sizeof(k->why)));
+  }
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == k->taken || !k->dev->ops->kernels || k->live, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->why, KSPGPUPaths[k->taken]);
-  if (k->size > 1 && !k->solved) PetscCall(WarnLoop(ksp, k));
+  if (k->size > 1 && !k->solved && k->taken == KSP_GPU_PATH_HOST_LOOP && k->path == KSP_GPU_PATH_AUTO && k->dev->ops->separate) {
+    static char told[512];
+    char        text[512];
+
+    /* say once that every iteration uses MPI without the user's choice, and do not repeat the reason of another solver */
+
+    PetscCall(PetscSNPrintf(text, sizeof(text), "KSP type %s takes the host loop on several processes, because %s", ((PetscObject)ksp)->type_name, k->why));
+    if (strcmp(text, told)) PetscCall(GPUCSRWarn(text));
+    PetscCall(PetscStrncpy(told, text, sizeof(told)));
+  }
   k->solved = PETSC_TRUE;
   if (k->live && k->dev->ops->kernels && k->taken == KSP_GPU_PATH_GRAPH && !k->warnedlive) {
     k->warnedlive = PETSC_TRUE;

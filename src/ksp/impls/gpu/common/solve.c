@@ -76,7 +76,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The residual norms that a solve has left on the device; NULL if none */
+/* The residual norms that a solve has left on the device; NULL: none */
 static PetscErrorCode Norms(KSP_GPU *k, double **norms, int *n)
 {
   PetscErrorCode ierr;
@@ -89,43 +89,6 @@ static PetscErrorCode Norms(KSP_GPU *k, double **norms, int *n)
   ierr = GPUCSRDownload(k->dev, *norms, GPUCSR_DOUBLE, k->hist.p, GPUCSR_DOUBLE, (size_t)*n, PETSC_FALSE, k->dev->stream);
   if (ierr) PetscCall(PetscFree(*norms));
   PetscFunctionReturn(ierr);
-}
-
-/* Reports to PETSc: history and monitors, after the solve; reason; norms. Solves of several ranks have reported their history already */
-static PetscErrorCode Report(KSP ksp, KSP_GPU *k)
-{
-  const GPUKSPState *s    = k->state;
-  double            *hist = k->norms;
-  int                n    = k->nnorms;
-
-  PetscFunctionBegin;
-  k->norms = NULL;
-  if (!hist) PetscCall(Norms(k, &hist, &n));
-  for (int q = 0; q < n; q++) {
-    ksp->its   = q;
-    ksp->rnorm = hist[q];
-    PetscCall(KSPLogResidualHistory(ksp, hist[q]));
-    PetscCall(KSPMonitor(ksp, q, s->lucky && q == n - 1 ? 0 : hist[q]));
-  }
-  PetscCall(PetscFree(hist));
-  ksp->its    = s->its;
-  ksp->rnorm  = s->rnorm;
-  ksp->rnorm0 = s->rnorm0;
-  ksp->ttol   = s->ttol;
-  ksp->reason = (KSPConvergedReason)s->reason;
-  if (ksp->reason == KSP_DIVERGED_NANORINF) {
-    PetscCall(GPUKSPCheckNorm(ksp, GPUKSPBad(s->rnorm) ? (PetscReal)s->rnorm : (PetscReal)NAN));
-    if (ksp->reason != KSP_DIVERGED_PC_FAILED) ksp->rnorm = s->rnorm;
-  }
-  k->truenorm = s->truenorm;
-  k->single.replacements += s->replacements;
-  PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)k->op.plan->A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
-  PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
-  /* a recurrence that has drifted from the true residual claims convergence although b - A x has not converged */
-  if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
-    PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has separated them\n",
-                           ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Launches one persistent kernel on vectors in place, and copies x to the host behind the kernel, unless x is NULL. Logs the reductions: superfluous synchronisations take time but change no result */
@@ -156,27 +119,6 @@ static PetscErrorCode Launch(KSP ksp, KSP_GPU *k, const GPUCSROperand *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process: a kernel on the arrays of b and x, in place if the device has the arrays. On return the solution vector is complete */
-static PetscErrorCode Persistent(KSP ksp, KSP_GPU *k)
-{
-  const PetscBool guess = (PetscBool)!ksp->guess_zero;
-  GPUKSPVectors  *v     = &k->persistent.v;
-  double *const ownx = v->x, *const ownb = v->b;
-  GPUCSROperand  b, x;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
-  PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
-  PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
-  ierr = Launch(ksp, k, x.place == GPUCSR_DEVICE ? NULL : &x);
-  v->x = ownx;
-  v->b = ownb;
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
-  PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
-  PetscFunctionReturn(ierr);
-}
-
 /* The last step of a rank by itself, before work with other ranks: copies b and x to the solve's vectors */
 PetscErrorCode GPUKSPBegin(KSP ksp, KSP_GPU *k)
 {
@@ -197,7 +139,24 @@ static PetscErrorCode RanksCheck(const KSP_GPU *k)
 static PetscErrorCode Run(KSP ksp, KSP_GPU *k)
 {
   PetscFunctionBegin;
-  if (k->taken == KSP_GPU_PATH_PERSISTENT && k->size == 1) PetscFunctionReturn(Persistent(ksp, k));
+  /* one process: a kernel on the arrays of b and x, in place if the device has the arrays. On return the solution vector is complete */
+  if (k->taken == KSP_GPU_PATH_PERSISTENT && k->size == 1) {
+    const PetscBool guess = (PetscBool)!ksp->guess_zero;
+    GPUKSPVectors  *v     = &k->persistent.v;
+    double *const ownx = v->x, *const ownb = v->b;
+    GPUCSROperand  b, x;
+    PetscErrorCode ierr;
+
+    PetscCall(MatGPUCSROperatorBegin_Private(&k->op));
+    PetscCall(GPUKSPTake(k, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b, &v->b));
+    PetscCall(GPUKSPTake(k, ksp->vec_sol, guess, PETSC_TRUE, &x, &v->x));
+    ierr = Launch(ksp, k, x.place == GPUCSR_DEVICE ? NULL : &x);
+    v->x = ownx;
+    v->b = ownb;
+    PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_sol, guess, PETSC_TRUE, &x));
+    PetscCall(MatGPUCSROperatorVecRestore_Private(&k->op, ksp->vec_rhs, PETSC_TRUE, PETSC_FALSE, &b));
+    PetscFunctionReturn(ierr);
+  }
   if (k->taken == KSP_GPU_PATH_GRAPH && k->size == 1) PetscCall(GPUKSPBegin(ksp, k)); /* otherwise it was called before */
   if (k->taken == KSP_GPU_PATH_PERSISTENT) PetscCall(Launch(ksp, k, NULL));
   else if (k->refined) {
@@ -374,21 +333,39 @@ PetscErrorCode KSPSolve_GPU(KSP ksp, KSP_GPU *k, char why[])
   PetscCall(StateInit(ksp, k));
   PetscCall(GPUKSPAttempt(ksp, k, Run, why));
   if (!why[0] && k->refined && CGGivenUp(k->state)) PetscCall(GoOnInDouble(ksp, k, why));
-  if (!why[0]) PetscCall(Report(ksp, k));
+  if (!why[0]) { /* the report to PETSc: history and monitors, reason, norms. Solves of several ranks have reported their history already */
+    const GPUKSPState *s    = k->state;
+    double            *hist = k->norms;
+    int                n    = k->nnorms;
+
+    k->norms = NULL;
+    if (!hist) PetscCall(Norms(k, &hist, &n));
+    for (int q = 0; q < n; q++) {
+      ksp->its   = q;
+      ksp->rnorm = hist[q];
+      PetscCall(KSPLogResidualHistory(ksp, hist[q]));
+      PetscCall(KSPMonitor(ksp, q, s->lucky && q == n - 1 ? 0 : hist[q]));
+    }
+    PetscCall(PetscFree(hist));
+    ksp->its    = s->its;
+    ksp->rnorm  = s->rnorm;
+    ksp->rnorm0 = s->rnorm0;
+    ksp->ttol   = s->ttol;
+    ksp->reason = (KSPConvergedReason)s->reason;
+    if (ksp->reason == KSP_DIVERGED_NANORINF) {
+      PetscCall(GPUKSPCheckNorm(ksp, GPUKSPBad(s->rnorm) ? (PetscReal)s->rnorm : (PetscReal)NAN));
+      if (ksp->reason != KSP_DIVERGED_PC_FAILED) ksp->rnorm = s->rnorm;
+    }
+    k->truenorm = s->truenorm;
+    k->single.replacements += s->replacements;
+    PetscCall(PetscLogFlops((double)s->its * ((k->method == GPUKSP_BCGS ? 4.0 : 2.0) * (double)k->op.plan->A.nnz + (k->method == GPUKSP_BCGS ? 20.0 : 13.0) * (double)k->n)));
+    PetscCall(PetscInfo(ksp, "%s after %d iterations, residual norm %g, true residual norm %g; path %s%s%s\n", KSPConvergedReasons[ksp->reason], s->its, s->rnorm, s->truenorm, KSPGPUPaths[k->taken], k->why[0] ? " because " : "", k->why));
+    /* a recurrence that has drifted from the true residual claims convergence although b - A x has not converged */
+    if (k->truenorm >= 0 && ksp->reason > 0 && s->normtype != KSP_NORM_NONE && s->test == GPUKSP_TEST_DEFAULT && k->truenorm > PetscMax(2 * s->ttol, USUAL_GAP * PetscMax(s->rnorm0, s->bnorm)) && !s->convmaxits)
+      PetscCall(PetscFPrintf(PetscObjectComm((PetscObject)ksp), PETSC_STDERR, "KSP type %s warning: converged by its recurrence, with residual norm %.3g for a tolerance of %.3g, but the true residual norm is %.3g: rounding has separated them\n",
+                             ((PetscObject)ksp)->type_name, s->rnorm, s->ttol, (double)k->truenorm));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Solutions of a factor are not checked where the method looks itself */
-static PetscErrorCode SolveLooking(KSP ksp, KSP_GPU *k, char why[])
-{
-  GPUCSRDevice   dev;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(KSPMethodsTrust_Private(ksp, &dev));
-  ierr = (*k->solve)(ksp, k, why);
-  PetscCall(MatGPUCSRFactorDistrust_Private(dev));
-  PetscFunctionReturn(ierr);
 }
 
 /* A solve of any type. After a fall back to PETSc's method, petsc/methods.c records the solve */
@@ -415,7 +392,15 @@ PetscErrorCode GPUKSPSolve(KSP ksp)
     PetscCall(GPUKSPOperator(ksp, k, why));
   }
   if (!why[0] && !failed) PetscCall((*k->prepare)(ksp, k, why));
-  if (!why[0] && !failed) PetscCall(SolveLooking(ksp, k, why));
+  if (!why[0] && !failed) { /* solutions of a factor are not checked where the method looks itself */
+    GPUCSRDevice   dev;
+    PetscErrorCode ierr;
+
+    PetscCall(KSPMethodsTrust_Private(ksp, &dev));
+    ierr = (*k->solve)(ksp, k, why);
+    PetscCall(MatGPUCSRFactorDistrust_Private(dev));
+    PetscCall(ierr);
+  }
   if (why[0]) {
     PetscCall(GPUKSPFallBack(ksp, why));
     ksp->reason = KSP_CONVERGED_ITERATING;

@@ -122,33 +122,6 @@ PetscErrorCode GPUKSPLend(KSP_GPU *k, GPUKSPSlot *s)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Duplicates of the solution for PETSc's work, kept for the next host loop with that vector: a failure of one rank destroys the vectors of all */
-static PetscErrorCode Duplicates(KSP ksp, KSP_GPU *k, const PetscBool need[])
-{
-  PetscObjectId id;
-  DM            dm;
-  GPUKSPKey     key;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectGetId((PetscObject)ksp->vec_sol, &id));
-  PetscCall(VecGetDM(ksp->vec_sol, &dm));
-  key = GPUKSPKeyOf(id, GPUKSPAddress(dm));
-  for (int q = 0; q < GPUKSP_VECTORS; q++) {
-    Vec      *v    = &k->slot[q].vec;
-    PetscBool like = PETSC_FALSE;
-    PetscInt  locks;
-
-    if (*v) PetscCall(PetscObjectTypeCompare((PetscObject)*v, ((PetscObject)ksp->vec_sol)->type_name, &like));
-    if (!need[q] || !like || !GPUKSPSame(key, k->solution)) PetscCall(VecDestroy(v));
-    if (!need[q]) continue;
-    if (!*v) PetscCall(VecGPUDuplicate(ksp->vec_sol, v));
-    PetscCall(VecLockGet(*v, &locks));
-    for (; locks > 0; locks--) PetscCall(VecLockReadPop(*v)); /* an error in PETSc's work has left it */
-  }
-  k->solution = key;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   The slots that are needed. In the host loop they have vectors for PETSc's work. The device memory is that of
   the vectors or, without vectors there, the solver's, with copies around PETSc's work
@@ -161,7 +134,28 @@ PetscErrorCode GPUKSPSlotsMake(KSP ksp, KSP_GPU *k, const PetscBool need[])
   GPUCSRDevice    dev;
 
   PetscFunctionBegin;
-  if (loop) PetscCall(Duplicates(ksp, k, need));
+  if (loop) { /* duplicates of the solution for PETSc's work, kept for the next host loop with that vector: a failure of one rank destroys the vectors of all */
+    PetscObjectId id;
+    DM            dm;
+    GPUKSPKey     key;
+
+    PetscCall(PetscObjectGetId((PetscObject)ksp->vec_sol, &id));
+    PetscCall(VecGetDM(ksp->vec_sol, &dm));
+    key = GPUKSPKeyOf(id, GPUKSPAddress(dm));
+    for (int q = 0; q < GPUKSP_VECTORS; q++) {
+      Vec      *v    = &k->slot[q].vec;
+      PetscBool like = PETSC_FALSE;
+      PetscInt  locks;
+
+      if (*v) PetscCall(PetscObjectTypeCompare((PetscObject)*v, ((PetscObject)ksp->vec_sol)->type_name, &like));
+      if (!need[q] || !like || !GPUKSPSame(key, k->solution)) PetscCall(VecDestroy(v));
+      if (!need[q]) continue;
+      if (!*v) PetscCall(VecGPUDuplicate(ksp->vec_sol, v));
+      PetscCall(VecLockGet(*v, &locks));
+      for (; locks > 0; locks--) PetscCall(VecLockReadPop(*v)); /* an error in PETSc's work has left it */
+    }
+    k->solution = key;
+  }
   for (int q = 0; q < GPUKSP_VECTORS; q++) {
     dev = NULL;
     if (loop && need[q]) PetscCall(VecGPUGetDevice(k->slot[q].vec, &dev));

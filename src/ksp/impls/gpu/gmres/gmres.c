@@ -13,25 +13,6 @@ _Static_assert((int)GPUGMRES_REFINE_NEVER == (int)KSP_GMRES_CGS_REFINE_NEVER && 
 
 /* ---- set-up ---- */
 
-/* The path, and the reason */
-static PetscErrorCode ChoosePath(KSP ksp, KSP_GPUGMRES *g, KSPGPUPath *path, char because[])
-{
-  KSP_GPU    *k = &g->k;
-  const char *why;
-  PetscBool   flexible;
-
-  PetscFunctionBegin;
-  PetscCall(GPUKSPWhyHostLoop(ksp, k, &why));
-  PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &flexible));
-  if (!why && g->flexible && flexible) why = "the preconditioner is not linear"; /* PCApply() fills the preconditioned basis */
-  if (k->size > 1) why = "there are several processes";
-  if (why && k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
-  *path = why ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
-  PetscCall(PetscStrncpy(because, why ? why : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", GPUKSP_WHY));
-  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == *path, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : because, KSPGPUPaths[*path]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Slots(KSP ksp, KSP_GPU *k)
 {
   const PetscBool need[GPUKSP_VECTORS] = {[GMRES_DIRECTION] = PETSC_TRUE, [GMRES_PRODUCT] = PETSC_TRUE, [GMRES_RESULT] = PETSC_TRUE};
@@ -48,48 +29,27 @@ PetscErrorCode GPUGMRESPrepare(KSP ksp, KSP_GPU *k, char why[])
   KSP_GPUGMRES            *g     = (KSP_GPUGMRES *)k;
   KSPGPUPath               path  = KSP_GPU_PATH_AUTO;
   char                     because[GPUKSP_WHY];
+  const char              *reason;
+  PetscBool                flexible;
 
   PetscFunctionBegin;
   PetscCall(VecDestroy(&g->built));
   PetscCall(GPUKSPPrepareBegin(ksp, k, why));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ChoosePath(ksp, g, &path, because));
+  PetscCall(GPUKSPWhyHostLoop(ksp, k, &reason));
+  PetscCall(PCGPUAMGFlexible_Private(ksp->pc, &flexible));
+  if (!reason && g->flexible && flexible) reason = "the preconditioner is not linear"; /* PCApply() fills the preconditioned basis */
+  if (k->size > 1) reason = "there are several processes";
+  if (reason && k->pc.kind == GPUKSP_PC_BETWEEN_STEPS) k->pc.kind = GPUKSP_PC_BY_PCAPPLY;
+  path = reason ? KSP_GPU_PATH_HOST_LOOP : KSP_GPU_PATH_GRAPH;
+  PetscCall(PetscStrncpy(because, reason ? reason : k->path == KSP_GPU_PATH_GRAPH ? "asked for" : "all of an iteration is the device's work", GPUKSP_WHY));
+  PetscCheck(k->path == KSP_GPU_PATH_AUTO || k->path == path, PetscObjectComm((PetscObject)ksp), PETSC_ERR_SUP, "-ksp_%s_path %s is not possible here: %s; auto would take %s", ((PetscObject)ksp)->type_name, KSPGPUPaths[k->path], k->path == KSP_GPU_PATH_PERSISTENT ? "GMRES is no persistent kernel" : because, KSPGPUPaths[path]);
   PetscCall(GPUKSPMake(ksp, k, path, &parts, "", why));
   PetscCall(PetscStrncpy(k->why, because, sizeof(k->why)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- scalars ---- */
-
-/* Rotates column j of the Hessenberg matrix, which gives the residual norm. happy: the new direction is 0 */
-static PetscErrorCode Rotate(KSP ksp, KSP_GPUGMRES *g, PetscInt j, PetscBool happy, PetscReal *res)
-{
-  PetscReal r;
-
-  PetscFunctionBegin;
-  for (PetscInt i = 0; i < j; i++) {
-    const PetscReal above = H(i, j), below = H(i + 1, j);
-
-    H(i, j)     = g->cosine[i] * above + g->sine[i] * below;
-    H(i + 1, j) = g->cosine[i] * below - g->sine[i] * above;
-  }
-  *res = 0;
-  if (happy) PetscFunctionReturn(PETSC_SUCCESS);
-  r = PetscSqrtReal(H(j, j) * H(j, j) + H(j + 1, j) * H(j + 1, j));
-  if (r == 0) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "A column of GMRES' Hessenberg matrix is 0");
-    ksp->reason = KSP_DIVERGED_NULL;
-    *res        = PetscAbsReal(g->rhs[j]);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  g->cosine[j]  = H(j, j) / r;
-  g->sine[j]    = H(j + 1, j) / r;
-  g->rhs[j + 1] = -g->sine[j] * g->rhs[j];
-  g->rhs[j]     = g->cosine[j] * g->rhs[j];
-  H(j, j)       = g->cosine[j] * H(j, j) + g->sine[j] * H(j + 1, j);
-  *res          = PetscAbsReal(g->rhs[j + 1]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Back substitution: coefficients of the first `it` directions, in g->y. Not solvable: the matrix or the preconditioner is singular */
 static PetscErrorCode Solve(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscBool *solvable)
@@ -131,7 +91,7 @@ static PetscBool GoesOn(KSP ksp, const KSP_GPUGMRES *g, PetscReal before, PetscR
 static PetscErrorCode TakeColumn(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal *res, PetscBool *happy, PetscBool *done)
 {
   const double *column;
-  PetscReal     norm, bound;
+  PetscReal     norm, bound, r;
 
   PetscFunctionBegin;
   *happy = *done = PETSC_FALSE;
@@ -154,19 +114,28 @@ static PetscErrorCode TakeColumn(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscRea
   bound                           = PetscMin(g->haptol, PetscAbsReal(norm / g->rhs[it]));
   *happy                          = (PetscBool)(g->flexible ? !(norm > bound) : norm < bound);
   if (*happy) PetscCall(PetscInfo(ksp, "Happy breakdown: the new direction has norm %g, the bound is %g\n", (double)norm, (double)bound));
-  PetscCall(Rotate(ksp, g, it, *happy, res));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  /* a rotation of this column of the Hessenberg matrix gives the residual norm */
+  for (PetscInt i = 0; i < it; i++) {
+    const PetscReal above = H(i, it), below = H(i + 1, it);
 
-/* A happy breakdown without convergence */
-static PetscErrorCode Happy(KSP ksp, const KSP_GPUGMRES *g, PetscReal res)
-{
-  PetscFunctionBegin;
-  if (ksp->normtype == KSP_NORM_NONE && !g->flexible) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
-  else if (!ksp->reason) {
-    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "GMRES has reached its happy breakdown, but the convergence test disagrees. Residual norm %g", (double)res);
-    ksp->reason = KSP_DIVERGED_BREAKDOWN;
+    H(i, it)     = g->cosine[i] * above + g->sine[i] * below;
+    H(i + 1, it) = g->cosine[i] * below - g->sine[i] * above;
   }
+  *res = 0;
+  if (*happy) PetscFunctionReturn(PETSC_SUCCESS);
+  r = PetscSqrtReal(H(it, it) * H(it, it) + H(it + 1, it) * H(it + 1, it));
+  if (r == 0) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "A column of GMRES' Hessenberg matrix is 0");
+    ksp->reason = KSP_DIVERGED_NULL;
+    *res        = PetscAbsReal(g->rhs[it]);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  g->cosine[it]  = H(it, it) / r;
+  g->sine[it]    = H(it + 1, it) / r;
+  g->rhs[it + 1] = -g->sine[it] * g->rhs[it];
+  g->rhs[it]     = g->cosine[it] * g->rhs[it];
+  H(it, it)      = g->cosine[it] * H(it, it) + g->sine[it] * H(it + 1, it);
+  *res           = PetscAbsReal(g->rhs[it + 1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -194,30 +163,11 @@ static PetscErrorCode TakeResidual(KSP ksp, KSP_GPUGMRES *g, PetscReal *res)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The end of a cycle: updates x, and records the same as PETSc's methods */
-static PetscErrorCode EndCycle(KSP ksp, KSP_GPUGMRES *g, PetscInt it, PetscReal res)
-{
-  PetscBool solvable, ended = (PetscBool)(ksp->reason || ksp->its >= ksp->max_it);
-
-  PetscFunctionBegin;
-  if (it) {
-    PetscCall(Solve(ksp, g, it, &solvable));
-    if (solvable) PetscCall(GPUGMRESCombine(ksp, g, it, g->x));
-    else ksp->reason = KSP_DIVERGED_BREAKDOWN;
-  }
-  g->it = 0;
-  if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
-  if (GPUCSR_GMRES_RECORDS_BREAKDOWN && ksp->reason) ended = PETSC_TRUE;
-  if (g->k.live || g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
-  PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (GPUCSR_FGMRES_RECORDS_CYCLE && g->flexible)), (PetscBool)(it && ended)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Cycle(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
 {
   PetscInt  it = 0, launched = 0;
   PetscReal res = 0, before = 0;
-  PetscBool happy = PETSC_FALSE, done;
+  PetscBool happy = PETSC_FALSE, done, solvable, ended;
 
   PetscFunctionBegin;
   g->it = 0;
@@ -244,11 +194,26 @@ static PetscErrorCode Cycle(KSP ksp, KSP_GPUGMRES *g, PetscBool zero)
     if (ksp->reason) break;
     PetscCall((*ksp->converged)(ksp, ksp->its, res, &ksp->reason, ksp->cnvP));
     if (happy) {
-      PetscCall(Happy(ksp, g, res));
+      if (ksp->normtype == KSP_NORM_NONE && !g->flexible) ksp->reason = KSP_CONVERGED_HAPPY_BREAKDOWN;
+      else if (!ksp->reason) {
+        PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "GMRES has reached its happy breakdown, but the convergence test disagrees. Residual norm %g", (double)res);
+        ksp->reason = KSP_DIVERGED_BREAKDOWN;
+      }
       break;
     }
   }
-  PetscCall(EndCycle(ksp, g, it, res));
+  /* update x, and record the same as PETSc's methods */
+  ended = (PetscBool)(ksp->reason || ksp->its >= ksp->max_it);
+  if (it) {
+    PetscCall(Solve(ksp, g, it, &solvable));
+    if (solvable) PetscCall(GPUGMRESCombine(ksp, g, it, g->x));
+    else ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  }
+  g->it = 0;
+  if (ksp->reason == KSP_CONVERGED_ITERATING && ksp->its >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  if (GPUCSR_GMRES_RECORDS_BREAKDOWN && ksp->reason) ended = PETSC_TRUE;
+  if (g->k.live || g->k.pc.kind == GPUKSP_PC_BY_PCAPPLY) PetscCall(GPUKSPStore(&g->k, g->x, ksp->vec_sol)); /* a monitor, a test or a PC of the program may look at it */
+  PetscCall(Record(ksp, res, (PetscBool)((it && ended) || (GPUCSR_FGMRES_RECORDS_CYCLE && g->flexible)), (PetscBool)(it && ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

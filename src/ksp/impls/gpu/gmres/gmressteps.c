@@ -20,23 +20,6 @@ static PetscErrorCode ColumnsFree(KSP_GPUGMRES *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The host's memory for m columns: the Hessenberg matrix, and page-locked memory */
-static PetscErrorCode Columns(KSP_GPUGMRES *g)
-{
-  const size_t state = GPUCSRAlignUp(GPUGMRESStateBytes(g->m)), column = sizeof(double) * (size_t)(g->m + 2);
-
-  PetscFunctionBegin;
-  if (g->room == g->m) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ColumnsFree(g));
-  PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
-  PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
-  g->mirror = (GPUGMRESState *)g->locked;
-  g->seen   = (double *)((char *)g->locked + state);
-  g->sums   = (double *)((char *)g->locked + state + GPUGMRES_SEEN * column);
-  g->room   = g->m;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Device address of a member of the mirrored state */
 static double *OnDevice(const KSP_GPUGMRES *g, const double *here)
 {
@@ -62,7 +45,18 @@ PetscErrorCode GPUGMRESMemory(KSP ksp, KSP_GPU *k)
   g->stride = GPUCSRAlignUp((size_t)k->n * sizeof(double)) / sizeof(double);
   g->most   = 1;
   PetscCall(GPUCSREither(k->dev, GPUGMRESDeviceBlocks(k->dev, &g->most), PETSC_SUCCESS));
-  PetscCall(Columns(g));
+  /* the host's memory for m columns: the Hessenberg matrix, and page-locked memory */
+  if (g->room != g->m) {
+    const size_t state = GPUCSRAlignUp(GPUGMRESStateBytes(g->m)), column = sizeof(double) * (size_t)(g->m + 2);
+
+    PetscCall(ColumnsFree(g));
+    PetscCall(PetscMalloc6((size_t)(g->m + 2) * (size_t)g->m, &g->hessenberg, g->m, &g->cosine, g->m, &g->sine, g->m + 1, &g->rhs, g->m + 1, &g->norm, g->m, &g->y));
+    PetscCall(g->k.dev->ops->hostmalloc(g->k.dev->id, state + (GPUGMRES_SEEN + 1) * column, &g->locked));
+    g->mirror = (GPUGMRESState *)g->locked;
+    g->seen   = (double *)((char *)g->locked + state);
+    g->sums   = (double *)((char *)g->locked + state + GPUGMRES_SEEN * column);
+    g->room   = g->m;
+  }
   PetscCall(GPUCSRBufferGrow(k->dev, sizeof(double) * (1 + (size_t)(m + 1) * (size_t)g->most), "sums of a solver", &g->partial));
   PetscCall(k->dev->ops->zero(k->dev->id, g->partial.p, sizeof(double), k->dev->stream)); /* no block has finished */
   PetscCall(GPUCSRBufferGrow(k->dev, GPUGMRESStateBytes(g->m), "the state of a solver", &g->statememory));
@@ -101,28 +95,12 @@ PetscErrorCode GPUGMRESRelease(KSP_GPU *k)
 /* source: slot of the vector to orthogonalize */
 static GPUGMRESPass PassOf(KSP_GPUGMRES *g, int source, PetscBool first, PetscBool again)
 {
-  const KSP_GPU  *k        = &g->k;
-  const PetscBool any      = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY);
-  const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL;
-  const PetscBool right    = (PetscBool)(k->persistent.right);
-  GPUGMRESPass    a        = {k->n,
-                              first,
-                              again,
-                              any,
-                              g->stride,
-                              g->basis,
-                    any ? NULL : g->k.slot[GMRES_DIRECTION].p,
-                              g->k.slot[source].p,
-                    right ? NULL : diagonal,
-                    right ? diagonal : NULL,
-                              g->state,
-                    g->k.size > 1 ? NULL : g->seen,
-                              g->sums,
-                              (double *)g->partial.p + 1,
-                              g->most,
-                              (unsigned *)g->partial.p};
+  const KSP_GPU  *k   = &g->k;
+  const PetscBool any = (PetscBool)(k->pc.kind == GPUKSP_PC_BY_PCAPPLY), right = (PetscBool)k->persistent.right;
+  const double   *diagonal = k->pc.kind == GPUKSP_PC_DIAGONAL ? (const double *)k->pc.numbers.p : NULL, *own = right ? NULL : diagonal, *behind = right ? diagonal : NULL;
+  double         *direction = any ? NULL : k->slot[GMRES_DIRECTION].p, *seen = k->size > 1 ? NULL : g->seen, *partial = (double *)g->partial.p;
 
-  return a;
+  return (GPUGMRESPass){k->n, first, again, any, g->stride, g->basis, direction, k->slot[source].p, own, behind, g->state, seen, g->sums, partial + 1, g->most, (unsigned *)partial};
 }
 
 static PetscErrorCode ProjectLoop(void *arg)
@@ -194,29 +172,6 @@ static PetscErrorCode Reduce(KSP ksp, KSP_GPUGMRES *g, int count)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Project(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceProject(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, ProjectLoop, a, sizeof(*a), g->k.dev->stream, "a projection of GMRES")));
-  if (g->k.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Reduce(ksp, g, g->mirror->k + 1));
-  for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a->again);
-  PetscCall(SendState(g));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Update(KSP ksp, KSP_GPUGMRES *g, GPUGMRESPass *a)
-{
-  PetscFunctionBegin;
-  PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceUpdate(a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, UpdateLoop, a, sizeof(*a), g->k.dev->stream, "an orthogonalization of GMRES")));
-  if (g->k.size == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Reduce(ksp, g, 1));
-  if (a->first) g->mirror->k = -1;
-  (void)GPUGMRESUpdated(g->mirror, g->sums[0], a->again);
-  PetscCall(SendState(g));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* out = x + diagonal . (vectors times coefficients) */
 static PetscErrorCode Sum(KSP_GPUGMRES *g, int count, const double *vectors, const double *coefficients, const double *diagonal, const double *x, double *out)
 {
@@ -236,8 +191,21 @@ static PetscErrorCode Orthogonalize(KSP ksp, KSP_GPUGMRES *g, int source, PetscB
 
     if (again && (first || g->refinement == KSP_GMRES_CGS_REFINE_NEVER)) break;
     if (again && g->k.size > 1 && !g->mirror->again) break; /* on one process the passes test this themselves */
-    if (!first) PetscCall(Project(ksp, g, &a));
-    PetscCall(Update(ksp, g, &a));
+    if (!first) {
+      PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceProject(&a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, ProjectLoop, &a, sizeof(a), g->k.dev->stream, "a projection of GMRES")));
+      if (g->k.size > 1) {
+        PetscCall(Reduce(ksp, g, g->mirror->k + 1));
+        for (int j = 0; j <= g->mirror->k; j++) GPUGMRESProjected(g->mirror, j, g->sums[j], a.again);
+        PetscCall(SendState(g));
+      }
+    }
+    PetscCall(GPUCSREither(g->k.dev, GPUGMRESDeviceUpdate(&a, g->k.dev->stream), GPUCSRRunOnHost(g->k.dev, UpdateLoop, &a, sizeof(a), g->k.dev->stream, "an orthogonalization of GMRES")));
+    if (g->k.size > 1) {
+      PetscCall(Reduce(ksp, g, 1));
+      if (a.first) g->mirror->k = -1;
+      (void)GPUGMRESUpdated(g->mirror, g->sums[0], a.again);
+      PetscCall(SendState(g));
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,42 +10,6 @@
 #include "../common/gpukspimpl.h"
 #include "steprow.h"
 
-/* Sums over the ranks of a graph, in their order: the same bits on each */
-static PetscErrorCode ReduceRanks(KSP_GPU *k, double sum[], int n)
-{
-  const GPUCSRBackendOps *ops  = k->dev->ops;
-  const size_t            size = (size_t)k->size;
-  double *const mine = (double *)k->ranks.sums.p, *const all = mine + GPUKSP_SUMS;
-  double        *here;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(n * k->size, &here));
-  ierr = ops->copy(k->dev->id, mine, sum, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, k->dev->stream);
-  if (!ierr) ierr = MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, mine, n, all);
-  if (!ierr) ierr = ops->copy(k->dev->id, here, all, sizeof(double) * (size_t)n * size, GPUCSR_TO_HOST, k->dev->stream);
-  if (!ierr) ierr = ops->streamsynchronize(k->dev->id, k->dev->stream);
-  for (int q = 0; q < n; q++) sum[q] = 0;
-  for (size_t r = 0; r < size && !ierr; r++)
-    for (int q = 0; q < n; q++) sum[q] += here[r * (size_t)n + (size_t)q];
-  PetscCall(PetscFree(here));
-  PetscCall(ierr);
-  PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sums over the processes, and the rule */
-static PetscErrorCode Reduce(KSP ksp, KSP_GPU *k, GPUKSPStep step, double sum[], int turn)
-{
-  PetscFunctionBegin;
-  if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, GPUKSPStepKinds[step].sums));
-  else if (k->ranks.on) PetscCall(ReduceRanks(k, sum, GPUKSPStepKinds[step].sums));
-  else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, GPUKSPStepKinds[step].sums, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
-  if (turn & GPUKSP_STEP_RULE) GPUKSPStepRule(step, k->state, sum, (turn & GPUKSP_STEP_FIRST) != 0);
-  else PetscCall(PetscArraycpy(k->sums, sum, GPUKSPStepKinds[step].sums));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Does the host read the norm of each iteration? On one rank, where a superfluous iteration is expensive */
 static PetscBool Watched(const KSP_GPU *k)
 {
@@ -126,7 +90,32 @@ PetscErrorCode GPUKSPStepRun(KSP ksp, KSP_GPU *k, GPUKSPStep step, const GPUKSPV
 
   PetscFunctionBegin;
   PetscCall(Rows(k, step, v, turn, sum));
-  if (GPUKSPStepKinds[step].sums && (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE))) PetscCall(Reduce(ksp, k, step, sum, turn));
+  if (GPUKSPStepKinds[step].sums && (k->graph.rulehere || !(turn & GPUKSP_STEP_RULE))) { /* the sums over the processes, and the rule */
+    const int n = GPUKSPStepKinds[step].sums;
+
+    if (k->peers.on) PetscCall(GPUKSPPeersReduce(k, sum, n));
+    else if (k->ranks.on) {
+      const GPUCSRBackendOps *ops  = k->dev->ops;
+      const size_t            size = (size_t)k->size;
+      double *const mine = (double *)k->ranks.sums.p, *const all = mine + GPUKSP_SUMS;
+      double        *here;
+      PetscErrorCode ierr;
+
+      PetscCall(PetscMalloc1(n * k->size, &here));
+      ierr = ops->copy(k->dev->id, mine, sum, sizeof(double) * (size_t)n, GPUCSR_TO_DEVICE, k->dev->stream);
+      if (!ierr) ierr = MatGPUCSRRanksGather_Private(&k->op, &k->ranks.A, mine, n, all);
+      if (!ierr) ierr = ops->copy(k->dev->id, here, all, sizeof(double) * (size_t)n * size, GPUCSR_TO_HOST, k->dev->stream);
+      if (!ierr) ierr = ops->streamsynchronize(k->dev->id, k->dev->stream);
+      for (int q = 0; q < n; q++) sum[q] = 0;
+      for (size_t r = 0; r < size && !ierr; r++) /* in this order on each rank: the same bits */
+        for (int q = 0; q < n; q++) sum[q] += here[r * (size_t)n + (size_t)q];
+      PetscCall(PetscFree(here));
+      PetscCall(ierr);
+      PetscCall(MatGPUCSRRanksCheck_Private(&k->ranks.A));
+    } else if (k->taken == KSP_GPU_PATH_HOST_LOOP) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sum, n, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)ksp)));
+    if (turn & GPUKSP_STEP_RULE) GPUKSPStepRule(step, k->state, sum, (turn & GPUKSP_STEP_FIRST) != 0);
+    else PetscCall(PetscArraycpy(k->sums, sum, n));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,18 +178,6 @@ PetscErrorCode GPUKSPPrecondition(KSP ksp, KSP_GPU *k, int from, int to, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The current iterate into PETSc's vector, for a monitor or a convergence test */
-static PetscErrorCode Show(KSP ksp, KSP_GPU *k, GPUKSPVectors *v)
-{
-  PetscFunctionBegin;
-  if (k->method == GPUKSP_CG) {
-    PetscCall(AFTER(GPUKSP_CG_FINISH));
-    k->state->xalpha = 0;
-  }
-  PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Between the two rules at the end of an iteration: history, monitors and the user's convergence test; then the second rule */
 static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool first)
 {
@@ -211,7 +188,13 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool fir
   if ((k->live || k->taken == KSP_GPU_PATH_HOST_LOOP) && s->reason != KSP_DIVERGED_NANORINF) {
     const PetscInt n = first ? 0 : s->i + 1;
 
-    if (k->live) PetscCall(Show(ksp, k, v));
+    if (k->live) { /* the current iterate into PETSc's vector, for a monitor or a convergence test */
+      if (k->method == GPUKSP_CG) {
+        PetscCall(AFTER(GPUKSP_CG_FINISH));
+        k->state->xalpha = 0;
+      }
+      PetscCall(GPUKSPStore(k, k->persistent.v.x, ksp->vec_sol));
+    }
     ksp->its   = n;
     ksp->rnorm = s->rnorm;
     PetscCall(KSPLogResidualHistory(ksp, s->rnorm));

@@ -17,37 +17,6 @@ static PetscErrorCode DeviceRelease(void *data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of both vectors */
-static PetscErrorCode CommonDevice(Vec x, Vec y, GPUCSRDevice *dev)
-{
-  GPUCSRDevice other;
-
-  PetscFunctionBegin;
-  PetscCall(VecGPUGetDevice(x, dev));
-  PetscCall(VecGPUGetDevice(y, &other));
-  if (*dev != other) *dev = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Takes the data of an application. If the device has no memory, PETSc's application continues */
-static PetscErrorCode PCDeviceTake(PC pc, PCDevice d, GPUCSRDevice dev, Vec x)
-{
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  if (d->dev && d->dev != dev) PetscCall(DeviceRelease(d));
-  if (d->fresh) PetscFunctionReturn(PETSC_SUCCESS);
-  d->dev = dev;
-  GPUCSRTry(&attempt, (*d->ops->take)(pc, d, x, &d->possible));
-  PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
-  if (attempt.error) {
-    PetscCall(PetscInfo(pc, "Applications are PETSc's: %s\n", attempt.message));
-    PetscCall(DeviceRelease(d));
-  }
-  d->fresh = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* For GPUCSRProbe() */
 PetscErrorCode PCDeviceApplyPETSc(void *pc, Vec x, Vec y)
 {
@@ -62,12 +31,29 @@ PetscErrorCode PCDeviceApplyPETSc(void *pc, Vec x, Vec y)
 static PetscErrorCode PCApply_Device(PC pc, Vec x, Vec y)
 {
   PCDevice     d;
-  GPUCSRDevice dev;
+  GPUCSRDevice dev, other;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &d));
-  PetscCall(CommonDevice(x, y, &dev));
-  if (dev) PetscCall(PCDeviceTake(pc, d, dev, x));
+  PetscCall(VecGPUGetDevice(x, &dev));
+  PetscCall(VecGPUGetDevice(y, &other));
+  if (dev != other) dev = NULL;
+  /* take the data of an application. If the device has no memory, PETSc's application continues */
+  if (dev) {
+    GPUCSRAttempt attempt;
+
+    if (d->dev && d->dev != dev) PetscCall(DeviceRelease(d));
+    if (!d->fresh) {
+      d->dev = dev;
+      GPUCSRTry(&attempt, (*d->ops->take)(pc, d, x, &d->possible));
+      PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
+      if (attempt.error) {
+        PetscCall(PetscInfo(pc, "Applications are PETSc's: %s\n", attempt.message));
+        PetscCall(DeviceRelease(d));
+      }
+      d->fresh = PETSC_TRUE;
+    }
+  }
   if (dev && d->possible) PetscCall((*d->ops->apply)(pc, d, x, y));
   else PetscCall((*d->wrap->petsc.pc.apply)(pc, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);

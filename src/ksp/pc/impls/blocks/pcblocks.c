@@ -154,27 +154,11 @@ static PetscErrorCode Keep(PC pc, Blocks *m)
 
 /* ---- can the blocks be solved together? ---- */
 
-/* Is a solve with each block one unobserved application of a factor? */
-static PetscErrorCode AreFactors(PetscInt n, KSP ksp[], PetscBool *yes)
-{
-  PetscBool preonly, factor, plain;
-
-  PetscFunctionBegin;
-  *yes = PETSC_TRUE;
-  for (PetscInt k = 0; k < n && *yes; k++) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)ksp[k], KSPPREONLY, &preonly));
-    PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp[k]->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
-    PetscCall(Plain(ksp[k], &plain));
-    *yes = (PetscBool)(preonly && factor && plain);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Without the values: leaves why empty if the blocks can be solved together */
 static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t len)
 {
   const PC_ASM *osm    = ASMOf(pc);
-  PetscBool     wanted = PETSC_TRUE, gpucsr = PETSC_FALSE, factors;
+  PetscBool     wanted = PETSC_TRUE, gpucsr = PETSC_FALSE, factors = PETSC_TRUE, preonly, factor, plain;
   PetscMPIInt   size;
 
   PetscFunctionBegin;
@@ -182,7 +166,13 @@ static PetscErrorCode Possible(PC pc, PetscInt n, KSP ksp[], char why[], size_t 
   if (n && ksp[0]->pc->pmat) PetscCall(PetscObjectTypeCompare((PetscObject)ksp[0]->pc->pmat, MATSEQAIJGPUCSR, &gpucsr));
   PetscCall(PetscOptionsGetBool(((PetscObject)pc)->options, ((PetscObject)pc)->prefix, "-pc_blocks_gpucsr", &wanted, NULL));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(AreFactors(n, ksp, &factors));
+  /* is a solve with each block one unobserved application of a factor? */
+  for (PetscInt k = 0; k < n && factors; k++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)ksp[k], KSPPREONLY, &preonly));
+    PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp[k]->pc, &factor, PCILU, PCICC, PCLU, PCCHOLESKY, ""));
+    PetscCall(Plain(ksp[k], &plain));
+    factors = (PetscBool)(preonly && factor && plain);
+  }
   if (!wanted) PetscCall(PetscStrncpy(why, "-pc_blocks_gpucsr false was asked for", len));
   else if (!n) PetscCall(PetscStrncpy(why, "blocks are of several processes", len));
   else if (!gpucsr) PetscCall(PetscStrncpy(why, "their matrices are not of type gpucsr", len));
@@ -228,51 +218,13 @@ static PetscErrorCode Refuse(PC pc, Blocks *m, PetscInt n, KSP ksp[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The common factor of all blocks, which are set up */
-static PetscErrorCode Batch(PC pc, Blocks *m, PetscInt n, KSP ksp[])
-{
-  const PC_ASM *osm     = ASMOf(pc);
-  GPUCSROverlap overlap = {0, NULL, NULL};
-  Mat          *F;
-  PetscBool     ok;
-
-  PetscFunctionBegin;
-  if (osm) {
-    PetscCall(MatGetLocalSize(pc->pmat, &overlap.n, NULL));
-    overlap.is = osm->is;
-    if (osm->lprolongation && osm->type != PC_ASM_INTERPOLATE) overlap.counted = osm->is_local;
-  }
-  PetscCall(PetscMalloc1(n, &F));
-  for (PetscInt k = 0; k < n; k++) PetscCall(PCFactorGetMatrix(ksp[k]->pc, &F[k]));
-  PetscCall(MatGPUCSRFactorsBatch_Private(n, F, osm ? &overlap : NULL, &m->batch, &ok, m->why, sizeof(m->why)));
-  PetscCall(PetscFree(F));
-  if (ok) m->F = m->batch.F;
-  else PetscCall(Refuse(pc, m, n, ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- operations ---- */
-
-/* A single block: its own factor suffices */
-static PetscErrorCode Alone(PC pc, PetscInt n, PetscBool *alone)
-{
-  const PC_ASM *osm = ASMOf(pc);
-  PetscInt      rows, of;
-
-  PetscFunctionBegin;
-  *alone = (PetscBool)(n == 1);
-  if (!osm || !*alone) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ISIdentity(osm->is[0], alone));
-  PetscCall(ISGetLocalSize(osm->is[0], &of));
-  PetscCall(MatGetLocalSize(pc->pmat, &rows, NULL));
-  *alone = (PetscBool)(*alone && of == rows && !osm->lprolongation);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
 {
+  const PC_ASM  *osm = ASMOf(pc);
   Blocks        *m;
-  PetscInt       n;
+  PetscInt       n, rows, of;
   KSP           *ksp;
   PetscBool      same, possible, alone;
   PetscErrorCode ierr;
@@ -284,8 +236,14 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   if (!m->refused) PetscCall(Possible(pc, n, ksp, m->why, sizeof(m->why)));
   if (m->why[0]) PetscCall(Tell(pc, m));
   possible = (PetscBool)!m->why[0];
-  PetscCall(Alone(pc, n, &alone));
-  if (n == 1 && !ASMOf(pc)) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may belong to the program */
+  alone    = (PetscBool)(n == 1); /* its own factor suffices */
+  if (osm && alone) {
+    PetscCall(ISIdentity(osm->is[0], &alone));
+    PetscCall(ISGetLocalSize(osm->is[0], &of));
+    PetscCall(MatGetLocalSize(pc->pmat, &rows, NULL));
+    alone = (PetscBool)(alone && of == rows && !osm->lprolongation);
+  }
+  if (n == 1 && !osm) PetscCall(KSPSetReusePreconditioner(ksp[0], pc->reusepreconditioner)); /* as PETSc's application does: the matrix may belong to the program */
   for (PetscInt k = 0; k < n && possible && !alone; k++) PetscCall(MatGPUCSRFactorPutOff_Private(ksp[k]->pc->pmat, PETSC_TRUE));
   ierr = (*m->wrap->petsc.pc.setuponblocks)(pc);
   for (PetscInt k = 0; k < n && possible && !ierr; k++) ierr = PCSetUp(ksp[k]->pc); /* for a KSP whose type has changed since KSPSetUp() */
@@ -296,7 +254,24 @@ static PetscErrorCode PCSetUpOnBlocks_Blocks(PC pc)
   m->F = NULL;
   if (!possible || alone) PetscCall(GPUCSRFactorsDestroy(&m->batch)); /* postponed factors are made at first use */
   if (possible && alone) PetscCall(PCFactorGetMatrix(ksp[0]->pc, &m->F));
-  else if (possible) PetscCall(Batch(pc, m, n, ksp));
+  else if (possible) {
+    GPUCSROverlap overlap = {0, NULL, NULL};
+    Mat          *F;
+    PetscBool     ok;
+
+    /* the common factor of all blocks, which are set up */
+    if (osm) {
+      PetscCall(MatGetLocalSize(pc->pmat, &overlap.n, NULL));
+      overlap.is = osm->is;
+      if (osm->lprolongation && osm->type != PC_ASM_INTERPOLATE) overlap.counted = osm->is_local;
+    }
+    PetscCall(PetscMalloc1(n, &F));
+    for (PetscInt k = 0; k < n; k++) PetscCall(PCFactorGetMatrix(ksp[k]->pc, &F[k]));
+    PetscCall(MatGPUCSRFactorsBatch_Private(n, F, osm ? &overlap : NULL, &m->batch, &ok, m->why, sizeof(m->why)));
+    PetscCall(PetscFree(F));
+    if (ok) m->F = m->batch.F;
+    else PetscCall(Refuse(pc, m, n, ksp));
+  }
   PetscCall(Keep(pc, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -341,18 +316,6 @@ static PetscErrorCode PCApply_Blocks(PC pc, Vec b, Vec x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FactorOfBlocks(PC pc, Mat *F)
-{
-  GPUCSRWrap *w;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
-  if (!w || !w->petsc.pc.setuponblocks) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Current(pc, (Blocks *)w->data));
-  *F = ((Blocks *)w->data)->F;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The factor with which an application solves, on vectors of this process; NULL: the application is another one. pc: set up */
 PetscErrorCode PCFactorNow_Private(PC pc, Mat *F)
 {
@@ -361,8 +324,15 @@ PetscErrorCode PCFactorNow_Private(PC pc, Mat *F)
   PetscFunctionBegin;
   *F = NULL;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &blocks, PCBJACOBI, PCASM, ""));
-  if (blocks) PetscCall(FactorOfBlocks(pc, F));
-  else PetscCall(PCFactorGetMatrix(pc, F));
+  if (blocks) {
+    GPUCSRWrap *w;
+
+    PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
+    if (w && w->petsc.pc.setuponblocks) {
+      PetscCall(Current(pc, (Blocks *)w->data));
+      *F = ((Blocks *)w->data)->F;
+    }
+  } else PetscCall(PCFactorGetMatrix(pc, F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -18,38 +18,6 @@ static PetscErrorCode Judge(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc alone factors in place, and asks the solver type for an ordering before */
-static PetscErrorCode InPlace(PC pc)
-{
-  PetscBool     inplace, here, mine;
-  MatSolverType type;
-
-  PetscFunctionBegin;
-  PetscCall(PCFactorGetUseInPlace(pc, &inplace));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &here));
-  if (!inplace || !here) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCFactorGetMatSolverType(pc, &type));
-  PetscCall(PetscStrcmp(type, MATSOLVERGPUCSR, &mine));
-  if (!type || mine) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's message for a type without such a factor names no way out */
-static PetscErrorCode OneRank(PC pc)
-{
-  PetscMPIInt   size;
-  PetscBool     several, cudss;
-  MatSolverType type;
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJGPUCSR, &several));
-  PetscCall(PCFactorGetMatSolverType(pc, &type));
-  PetscCall(PetscStrcmp(type, MATSOLVERCUDSS, &cudss));
-  PetscCheck(!several || !cudss, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCSetUp_Direct(PC pc)
 {
   GPUCSRWrap *w;
@@ -61,8 +29,22 @@ static PetscErrorCode PCSetUp_Direct(PC pc)
     PetscCall(PCFactorGetMatrix(pc, &F));
     PetscCall(MatGPUCSRFactorForgive_Private(F));
   } else {
-    PetscCall(InPlace(pc));
-    PetscCall(OneRank(pc));
+    PetscBool     inplace, here, mine, several, cudss;
+    MatSolverType type;
+    PetscMPIInt   size;
+
+    /* PETSc alone factors in place, and asks the solver type for an ordering before */
+    PetscCall(PCFactorGetUseInPlace(pc, &inplace));
+    PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATSEQAIJGPUCSR, &here));
+    PetscCall(PCFactorGetMatSolverType(pc, &type));
+    PetscCall(PetscStrcmp(type, MATSOLVERGPUCSR, &mine));
+    if (inplace && here && (!type || mine)) PetscCall(PCFactorSetMatSolverType(pc, MATSOLVERPETSC));
+    /* PETSc's message for a type without such a factor names no way out */
+    PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
+    PetscCall(PetscObjectTypeCompare((PetscObject)pc->pmat, MATMPIAIJGPUCSR, &several));
+    PetscCall(PCFactorGetMatSolverType(pc, &type));
+    PetscCall(PetscStrcmp(type, MATSOLVERCUDSS, &cudss));
+    PetscCheck(!several || !cudss, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "Solver type %s factors the matrix of one process: -pc_type telescope -pc_telescope_reduction_factor %d -telescope_pc_type lu gathers it (PCTELESCOPE), or -pc_type redundant", MATSOLVERCUDSS, (int)size);
   }
   PetscCall((*w->petsc.pc.setup)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);

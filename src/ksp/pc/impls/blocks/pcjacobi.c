@@ -42,34 +42,26 @@ static PetscErrorCode Looks(PC pc, PetscBool *looks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective. PETSC_FALSE also if PETSc would not look, if the matrix has a type of PETSc, or after a failure on one rank; PETSc's set-up meets the same failure again */
-static PetscErrorCode NoZeros(PC pc, PetscBool *none)
-{
-  PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
-  PetscBool     looks;
-  PetscReal     least = 0;
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  *none = PETSC_FALSE;
-  PetscCall(Looks(pc, &looks));
-  PetscCall(PetscObjectQueryFunction((PetscObject)pc->pmat, "MatGPUCSRGetInfo_C", &info));
-  if (!looks || !info) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, Least(pc, &least));
-  if (attempt.error || !(least > 0)) least = 0; /* NaN, too */
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)pc)));
-  *none = (PetscBool)(least > 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode PCSetUp_Jacobi(PC pc)
 {
   Jacobi        *j;
   PetscErrorCode ierr;
+  PetscBool      looks;
+  PetscReal      least = 0;
+  GPUCSRAttempt  attempt;
+  PetscErrorCode (*info)(Mat, MatGPUCSRInfo *) = NULL;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &j));
-  PetscCall(NoZeros(pc, &j->sound));
+  /* sound is PETSC_FALSE also if PETSc would not look, if the matrix has a type of PETSc, or after a failure on one rank; PETSc's set-up meets the same failure again */
+  PetscCall(Looks(pc, &looks));
+  PetscCall(PetscObjectQueryFunction((PetscObject)pc->pmat, "MatGPUCSRGetInfo_C", &info));
+  if (looks && info) {
+    GPUCSRTry(&attempt, Least(pc, &least));
+    if (attempt.error || !(least > 0)) least = 0; /* NaN, too */
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPIU_REAL, MPIU_MIN, PetscObjectComm((PetscObject)pc)));
+  }
+  j->sound = (PetscBool)(least > 0);
   PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &j->state));
   if (j->sound) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
   ierr = (*j->wrap->petsc.pc.setup)(pc);
@@ -77,40 +69,38 @@ static PetscErrorCode PCSetUp_Jacobi(PC pc)
   PetscFunctionReturn(ierr);
 }
 
-/* Is this application the first after the set-up, with an unchanged matrix and unchanged options? */
-static PetscErrorCode First(PC pc, Jacobi *j, PetscBool *first)
+/* The first application after the set-up, with an unchanged matrix and unchanged options, does not look for zeros either */
+static PetscErrorCode Apply(PC pc, PetscBool transpose, Vec x, Vec y)
 {
+  Jacobi          *j;
   PetscObjectState state;
-  PetscBool        looks;
+  PetscBool        first, looks;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
-  *first   = j->sound;
+  PetscCall(GPUCSRWrapData((PetscObject)pc, &j));
+  first    = j->sound;
   j->sound = PETSC_FALSE;
-  if (!*first) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &state));
-  PetscCall(Looks(pc, &looks));
-  *first = (PetscBool)(looks && state == j->state);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  if (first) {
+    PetscCall(PetscObjectStateGet((PetscObject)pc->pmat, &state));
+    PetscCall(Looks(pc, &looks));
+    first = (PetscBool)(looks && state == j->state);
+  }
+  if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE));
+  ierr = transpose ? (*j->wrap->petsc.pc.applytranspose)(pc, x, y) : (*j->wrap->petsc.pc.apply)(pc, x, y);
+  if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE));
+  PetscFunctionReturn(ierr);
 }
 
-#define APPLICATION(name, operation) \
-  static PetscErrorCode name(PC pc, Vec x, Vec y) \
-  { \
-    Jacobi        *j; \
-    PetscBool      first; \
-    PetscErrorCode ierr; \
-\
-    PetscFunctionBegin; \
-    PetscCall(GPUCSRWrapData((PetscObject)pc, &j)); \
-    PetscCall(First(pc, j, &first)); \
-    if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE)); \
-    ierr = (*j->wrap->petsc.pc.operation)(pc, x, y); \
-    if (first) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_TRUE)); \
-    PetscCall(ierr); \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
-APPLICATION(PCApply_Jacobi, apply)
-APPLICATION(PCApplyTranspose_Jacobi, applytranspose)
+static PetscErrorCode PCApply_Jacobi(PC pc, Vec x, Vec y)
+{
+  return Apply(pc, PETSC_FALSE, x, y);
+}
+
+static PetscErrorCode PCApplyTranspose_Jacobi(PC pc, Vec x, Vec y)
+{
+  return Apply(pc, PETSC_TRUE, x, y);
+}
 
 GPUCSR_WRAP(PC, Jacobi, PCJACOBI, .ops.pc = {.setup = PCSetUp_Jacobi, .apply = PCApply_Jacobi, .applytranspose = PCApplyTranspose_Jacobi}, .bytes = sizeof(Jacobi))
 

@@ -20,23 +20,6 @@ static PetscErrorCode VPBJacobiRelease(PCDevice d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The pattern: i, n + 1, and j; and the place of each row in its block */
-static void Pattern(PetscInt count, const PetscInt sizes[], PetscInt i[], PetscInt j[], PetscInt place[])
-{
-  PetscInt row = 0, e = 0;
-
-  for (PetscInt b = 0; b < count; b++) {
-    const PetscInt first = row;
-
-    for (PetscInt r = 0; r < sizes[b]; r++) {
-      place[row] = r;
-      i[row++]   = e;
-      for (PetscInt c = 0; c < sizes[b]; c++) j[e++] = first + c;
-    }
-  }
-  i[row] = e;
-}
-
 /* With the options of the PC's matrix, but in double precision, as PETSc's */
 static PetscErrorCode Inverse(PC pc, PetscInt n, const PetscInt i[], const PetscInt j[], const PetscScalar a[], Mat *M)
 {
@@ -60,7 +43,7 @@ static PetscErrorCode VPBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possibl
 {
   VBlocks        *b = (VBlocks *)d->data;
   const PetscInt  n = x->map->n;
-  PetscInt        count, most = 0, entries = 0, rows = 0, *i, *j, *place;
+  PetscInt        count, most = 0, entries = 0, rows = 0, row = 0, e = 0, *i, *j, *place;
   const PetscInt *sizes;
   PetscScalar    *a;
   double         *all;
@@ -77,8 +60,18 @@ static PetscErrorCode VPBJacobiTake(PC pc, PCDevice d, Vec x, PetscBool *possibl
   *possible = (PetscBool)(n && rows == n);
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc5(n + 1, &i, entries, &j, entries, &a, n, &place, (size_t)n * (size_t)most, &all));
-  Pattern(count, sizes, i, j, place);
-  ierr = GPUCSRProbe(PETSC_COMM_SELF, PCDeviceApplyPETSc, pc, n, 0, most, place, all); /* not collective: another rank may have its vectors on the host and skip this code */
+  /* the pattern, and the place of each row in its block */
+  for (PetscInt k = 0; k < count; k++) {
+    const PetscInt first = row;
+
+    for (PetscInt r = 0; r < sizes[k]; r++) {
+      place[row] = r;
+      i[row++]   = e;
+      for (PetscInt c = 0; c < sizes[k]; c++) j[e++] = first + c;
+    }
+  }
+  i[row] = e;
+  ierr   = GPUCSRProbe(PETSC_COMM_SELF, PCDeviceApplyPETSc, pc, n, 0, most, place, all); /* not collective: another rank may have its vectors on the host and skip this code */
   for (PetscInt r = 0; r < n && !ierr; r++)
     for (PetscInt k = 0; k < i[r + 1] - i[r]; k++) a[i[r] + k] = (PetscScalar)all[(size_t)r * (size_t)most + (size_t)k];
   if (!ierr) ierr = Inverse(pc, n, i, j, a, &b->inverse);

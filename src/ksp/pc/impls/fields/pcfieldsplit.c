@@ -118,65 +118,9 @@ static PetscErrorCode SetFactors(PC pc, PCFieldSplitSchurFactType factors)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc sets the function again with the type */
-static PetscErrorCode Intercept(PC pc, PCDevice d)
-{
-  static const char name[] = "PCFieldSplitSetSchurFactType_C";
-  void (*set)(void)        = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQueryFunction((PetscObject)pc, name, &set));
-  if (!set || set == (void (*)(void))SetFactors) PetscFunctionReturn(PETSC_SUCCESS);
-  d->settled               = PETSC_FALSE;
-  ((Fields *)d->data)->set = set;
-  PetscCall(PetscObjectComposeFunction((PetscObject)pc, name, SetFactors));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TakeSchur(PC pc, PCDevice d, PetscBool *possible)
-{
-  Fields *f = (Fields *)d->data;
-  Mat     S;
-  PetscObject explicit;
-  PetscInt n;
-
-  PetscFunctionBegin;
-  PetscCall(Intercept(pc, d));
-  PetscCall(PCFieldSplitSchurGetSubKSP(pc, &n, &f->ksp));
-  PetscCall(PCFieldSplitSchurGetS(pc, &S));
-  PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
-  *possible = (PetscBool)(n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
-  if (!d->settled) PetscCall(SchurFactors(pc, d, &f->factors));
-  d->settled = PETSC_TRUE;
-  if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
-  if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscCalloc1(n, &f->field));
-  f->n = n;
-  PetscCall(PCFieldSplitGetSchurBlocks(pc, &f->B[0][0], &f->B[0][1], &f->B[1][0], &f->B[1][1]));
-  for (PetscInt k = 0; k < 2 && *possible; k++) PetscCall(TakeField(pc, d, k, f->B[k][k], possible));
-  if (*possible) PetscCall(VecDuplicate(f->field[f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER ? 0 : 1].b, &f->w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TakeFields(PC pc, PCDevice d, Vec x, PCCompositeType type, PetscBool *possible)
-{
-  Fields *f = (Fields *)d->data;
-
-  PetscFunctionBegin;
-  PetscCall(PCFieldSplitGetSubKSP(pc, &f->n, &f->ksp));
-  PetscCall(PetscCalloc1(f->n, &f->field));
-  for (PetscInt k = 0; k < f->n && *possible; k++) {
-    Mat P;
-
-    PetscCall(KSPGetOperators(f->ksp[k], NULL, &P));
-    PetscCall(TakeField(pc, d, k, P, possible));
-  }
-  if (type != PC_COMPOSITE_ADDITIVE && *possible) PetscCall(VecDuplicate(x, &f->w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possible)
 {
+  Fields         *f = (Fields *)d->data;
   PetscMPIInt     size;
   PCCompositeType type;
 
@@ -186,8 +130,43 @@ static PetscErrorCode FieldSplitTake(PC pc, PCDevice d, Vec x, PetscBool *possib
   *possible = (PetscBool)(size == 1 && (type == PC_COMPOSITE_ADDITIVE || type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE || type == PC_COMPOSITE_SCHUR));
   PetscCall(FieldSplitRelease(d));
   if (!*possible) PetscFunctionReturn(PETSC_SUCCESS);
-  if (type == PC_COMPOSITE_SCHUR) PetscCall(TakeSchur(pc, d, possible));
-  else PetscCall(TakeFields(pc, d, x, type, possible));
+  if (type == PC_COMPOSITE_SCHUR) {
+    Mat S;
+    PetscObject explicit;
+    PetscInt n;
+    void (*set)(void) = NULL;
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)pc, "PCFieldSplitSetSchurFactType_C", &set));
+    if (set && set != (void (*)(void))SetFactors) { /* PETSc sets the function again with the type */
+      d->settled = PETSC_FALSE;
+      f->set     = set;
+      PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCFieldSplitSetSchurFactType_C", SetFactors));
+    }
+    PetscCall(PCFieldSplitSchurGetSubKSP(pc, &n, &f->ksp));
+    PetscCall(PCFieldSplitSchurGetS(pc, &S));
+    PetscCall(PetscObjectQuery((PetscObject)S, "AinvB", &explicit));
+    *possible = (PetscBool)(n == 2 && !explicit); /* 3: the upper factor has a solver of its own */
+    if (!d->settled) PetscCall(SchurFactors(pc, d, &f->factors));
+    d->settled = PETSC_TRUE;
+    if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_DIAG) *possible = PETSC_FALSE;
+    if (*possible) {
+      PetscCall(PetscCalloc1(n, &f->field));
+      f->n = n;
+      PetscCall(PCFieldSplitGetSchurBlocks(pc, &f->B[0][0], &f->B[0][1], &f->B[1][0], &f->B[1][1]));
+      for (PetscInt k = 0; k < 2 && *possible; k++) PetscCall(TakeField(pc, d, k, f->B[k][k], possible));
+      if (*possible) PetscCall(VecDuplicate(f->field[f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER ? 0 : 1].b, &f->w));
+    }
+  } else {
+    PetscCall(PCFieldSplitGetSubKSP(pc, &f->n, &f->ksp));
+    PetscCall(PetscCalloc1(f->n, &f->field));
+    for (PetscInt k = 0; k < f->n && *possible; k++) {
+      Mat P;
+
+      PetscCall(KSPGetOperators(f->ksp[k], NULL, &P));
+      PetscCall(TakeField(pc, d, k, P, possible));
+    }
+    if (type != PC_COMPOSITE_ADDITIVE && *possible) PetscCall(VecDuplicate(x, &f->w));
+  }
   if (!*possible) PetscCall(FieldSplitRelease(d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -268,60 +247,6 @@ static PetscErrorCode SolveAndAdd(PC pc, PCDevice d, PetscInt k, PetscBool zero,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* b of field k = the entries of x, less the other field's part of the product with the solution there */
-static PetscErrorCode SchurResidual(PCDevice d, PetscInt k, Vec x)
-{
-  Fields *f = (Fields *)d->data;
-
-  PetscFunctionBegin;
-  PetscCall(MatMult(f->B[k][1 - k], f->field[1 - k].x, f->w));
-  PetscCall(Gather(d, &f->field[k], x));
-  PetscCall(VecAXPY(f->field[k].b, -1.0, f->w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The factors [1 0; C inv(A) 1] [A 0; 0 S] [1 inv(A) B; 0 1], of which LOWER leaves out the last, and UPPER the first */
-static PetscErrorCode SchurSolve(PC pc, PCDevice d, Vec x)
-{
-  Fields         *f     = (Fields *)d->data;
-  const PetscBool upper = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
-  Field          *first = &f->field[upper], *second = &f->field[!upper];
-
-  PetscFunctionBegin;
-  PetscCall(Gather(d, first, x));
-  PetscCall(Solve(pc, f->ksp[upper], first));
-  PetscCall(SchurResidual(d, !upper, x));
-  PetscCall(Solve(pc, f->ksp[!upper], second));
-  if (f->factors != PC_FIELDSPLIT_SCHUR_FACT_FULL) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatMult(f->B[0][1], second->x, first->x)); /* this, too, is where PETSc's solver may start from */
-  PetscCall(VecAXPY(first->b, -1.0, first->x));
-  PetscCall(Solve(pc, f->ksp[0], first));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SchurApply(PC pc, PCDevice d, Vec x, Vec y, PetscBool *done)
-{
-  Fields *f = (Fields *)d->data;
-
-  PetscFunctionBegin;
-  PetscCall(AreOnDevice(d, x, f->field[0].b, f->field[1].b, done));
-  if (*done) PetscCall(SchurSolve(pc, d, x));
-  if (*done) PetscCall(AreOnDevice(d, y, f->field[0].x, f->field[1].x, done));
-  for (PetscInt k = 0; k < 2 && *done; k++) PetscCall(Scatter(d, &f->field[k], y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Do products with the matrix stand for those with PETSc's blocks? A reused preconditioner has blocks of old values */
-static PetscErrorCode Current(PC pc, PetscBool *yes)
-{
-  PetscBool amat;
-
-  PetscFunctionBegin;
-  PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
-  *yes = (PetscBool)(pc->matstate == ((PetscObject)pc->pmat)->state && (!amat || pc->mat == pc->pmat));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* If a vector has left the device meanwhile, PETSc's application starts anew */
 static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 {
@@ -331,10 +256,37 @@ static PetscErrorCode FieldSplitApply(PC pc, PCDevice d, Vec x, Vec y)
 
   PetscFunctionBegin;
   PetscCall(PCFieldSplitGetType(pc, &type));
-  if (type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE) PetscCall(Current(pc, &done));
+  /* do products with the matrix stand for those with PETSc's blocks? A reused preconditioner has blocks of old values */
+  if (type == PC_COMPOSITE_MULTIPLICATIVE || type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE) {
+    PetscBool amat;
+
+    PetscCall(PCFieldSplitGetOffDiagUseAmat(pc, &amat));
+    done = (PetscBool)(pc->matstate == ((PetscObject)pc->pmat)->state && (!amat || pc->mat == pc->pmat));
+  }
   PetscCall(VecSet(y, 0.0));
-  if (type == PC_COMPOSITE_SCHUR) PetscCall(SchurApply(pc, d, x, y, &done));
-  else
+  if (type == PC_COMPOSITE_SCHUR) {
+    PetscCall(AreOnDevice(d, x, f->field[0].b, f->field[1].b, &done));
+    /* the factors [1 0; C inv(A) 1] [A 0; 0 S] [1 inv(A) B; 0 1], of which LOWER leaves out the last, and UPPER the first */
+    if (done) {
+      const PetscBool upper = (PetscBool)(f->factors == PC_FIELDSPLIT_SCHUR_FACT_UPPER);
+      Field          *first = &f->field[upper], *second = &f->field[!upper];
+
+      PetscCall(Gather(d, first, x));
+      PetscCall(Solve(pc, f->ksp[upper], first));
+      /* b = the entries of x, less the other field's part of the product with the solution there */
+      PetscCall(MatMult(f->B[!upper][upper], first->x, f->w));
+      PetscCall(Gather(d, second, x));
+      PetscCall(VecAXPY(second->b, -1.0, f->w));
+      PetscCall(Solve(pc, f->ksp[!upper], second));
+      if (f->factors == PC_FIELDSPLIT_SCHUR_FACT_FULL) {
+        PetscCall(MatMult(f->B[0][1], second->x, first->x)); /* this, too, is where PETSc's solver may start from */
+        PetscCall(VecAXPY(first->b, -1.0, first->x));
+        PetscCall(Solve(pc, f->ksp[0], first));
+      }
+    }
+    if (done) PetscCall(AreOnDevice(d, y, f->field[0].x, f->field[1].x, &done));
+    for (PetscInt k = 0; k < 2 && done; k++) PetscCall(Scatter(d, &f->field[k], y));
+  } else
     for (PetscInt k = 0; k < f->n && done; k++) PetscCall(SolveAndAdd(pc, d, k, (PetscBool)(k == 0 || type == PC_COMPOSITE_ADDITIVE), x, y, &done));
   for (PetscInt k = f->n - 2; k >= 0 && done && type == PC_COMPOSITE_SYMMETRIC_MULTIPLICATIVE; k--) PetscCall(SolveAndAdd(pc, d, k, PETSC_FALSE, x, y, &done));
   if (!done) PetscCall((*d->wrap->petsc.pc.apply)(pc, x, y));

@@ -74,28 +74,6 @@ PetscErrorCode PCGAMGIntercept_Private(PC pc)
 
 /* ---- options ---- */
 
-/* Reads again the options that PETSc keeps in private data. PETSc has read its options before, and may have changed the type */
-PetscErrorCode PCGAMGSetFromOptions_Private(PC pc)
-{
-  PetscOptions options = ((PetscObject)pc)->options;
-  const char  *prefix  = ((PetscObject)pc)->prefix;
-  PetscBool    levels, squares, squared;
-  PetscInt     old = 0;
-  PCGAMGData  *d;
-
-  PetscFunctionBegin;
-  PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_agg_nsmooths", &d->nsmooths, NULL));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_coarsening", &d->aggressive, &levels));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_square_graph", &old, &squares));
-  PetscCall(PetscOptionsGetBool(options, prefix, "-pc_gamg_aggressive_square_graph", &d->squared, &squared));
-  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_mis_k", &d->distance, NULL));
-  if (!squares || levels || squared) PetscFunctionReturn(PETSC_SUCCESS);
-  d->aggressive = old;
-  d->squared    = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Options with PETSc's aggregates only, or the beginnings of their names */
 static const char *const parentonly[] = {"mat_coarsen_", "pc_gamg_mat_coarsen_", "pc_gamg_mis_k_minimum_degree_ordering", "pc_gamg_low_memory_threshold_filter", "pc_gamg_graph_symmetrize", "pc_gamg_agg_view_initial_prolongation", NULL};
 
@@ -145,24 +123,6 @@ static PetscErrorCode Reason(PC pc, const PCGAMGData *d, char why[], size_t len)
   PetscCall(PetscSNPrintf(before, sizeof(before), "-%s", prefix));
   PetscCall(AskedFor(all, before, parentonly, why, len));
   PetscCall(AskedFor(all, "", products, why, len));
-  PetscCall(PetscFree(all));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Do levels stay on the device alone? PETSc reads entries on the host for other smoothers than Jacobi, and for options of prolongators */
-static PetscErrorCode Kept(PC pc, PetscBool *kept)
-{
-  char *all;
-
-  PetscFunctionBegin;
-  *kept = PETSC_TRUE;
-  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
-  for (const char *at = strstr(all, "mg_levels_"); at && *kept; at = strstr(at + 1, "mg_levels_")) {
-    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
-
-    if (type && end && type < end) *kept = (PetscBool)!strncmp(end + 1, PCJACOBI, strlen(PCJACOBI));
-  }
-  if (strstr(all, "pc_gamg_prolongator_")) *kept = PETSC_FALSE;
   PetscCall(PetscFree(all));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -218,25 +178,6 @@ static PetscErrorCode Drop(PCGAMGData *d, PetscBool all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device's options. On several ranks PETSc makes the coarsest level, and the first one that it takes fewer ranks for */
-static void Asked(const PC_GAMG *g, const PCGAMGData *d, PetscBool several, GPUAMGOptions *o)
-{
-  PetscInt levels = g->Nlevels - (PetscInt)several;
-
-  for (PetscInt l = PETSC_MG_MAXLEVELS - 1; l >= 0 && several; l--)
-    if (g->level_reduction_factors[l] > 1) levels = PetscMin(levels, l + 1);
-  *o = (GPUAMGOptions){
-    .nsmooths   = (int)d->nsmooths,
-    .aggressive = (int)PetscMin(PetscMax(d->aggressive, 0), GPUAMG_LEVELS),
-    .distance   = {1, d->squared ? 2 : (int)d->distance},
-    .limit      = (int)PetscMin(g->coarse_eq_limit, INT32_MAX),
-    .levels     = (int)PetscMin(levels, GPUAMG_LEVELS - 1),
-    .steps      = (int)d->steps,
-    .damping    = 1.4
-  };
-  for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = (double)g->threshold[PetscMin(l, PETSC_MG_MAXLEVELS - 1)];
-}
-
 /* Collective, and so are its errors, but of the near null space at the end: all levels, as PETSc leaves its own part allocated if a function of a level fails. PETSc needs entries of the coarsest matrix. near goes to the levels */
 static PetscErrorCode Levels(PC pc, PCGAMGData *d, double *near)
 {
@@ -246,9 +187,23 @@ static PetscErrorCode Levels(PC pc, PCGAMGData *d, double *near)
   PCGPUAMGLevels of;
   PCGPUAMGLevel  last;
   size_t         size;
+  PetscBool      several = GPUCSRIsType(A, MATMPIAIJGPUCSR);
+  PetscInt       levels  = g->Nlevels - (PetscInt)several;
 
   PetscFunctionBegin;
-  Asked(g, d, GPUCSRIsType(A, MATMPIAIJGPUCSR), &o);
+  /* the device's options. On several ranks PETSc makes the coarsest level, and the first one that it takes fewer ranks for */
+  for (PetscInt l = PETSC_MG_MAXLEVELS - 1; l >= 0 && several; l--)
+    if (g->level_reduction_factors[l] > 1) levels = PetscMin(levels, l + 1);
+  o = (GPUAMGOptions){
+    .nsmooths   = (int)d->nsmooths,
+    .aggressive = (int)PetscMin(PetscMax(d->aggressive, 0), GPUAMG_LEVELS),
+    .distance   = {1, d->squared ? 2 : (int)d->distance},
+    .limit      = (int)PetscMin(g->coarse_eq_limit, INT32_MAX),
+    .levels     = (int)PetscMin(levels, GPUAMG_LEVELS - 1),
+    .steps      = (int)d->steps,
+    .damping    = 1.4
+  };
+  for (int l = 0; l < GPUAMG_LEVELS; l++) o.threshold[l] = (double)g->threshold[PetscMin(l, PETSC_MG_MAXLEVELS - 1)];
   PetscCall(PCGPUAMGLevelsCreate_Private(A, &o, g->min_eq_proc, g->data_cell_cols, near, &d->levels));
   of = PCGPUAMGLevelsOf_Private(d->levels);
   if (of.levels < 2) d->kept = PETSC_FALSE;
@@ -290,6 +245,7 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
 {
   double       *near = NULL;
   GPUCSRAttempt attempt;
+  char         *all;
 
   PetscFunctionBegin;
   d->fresh = PETSC_FALSE;
@@ -299,7 +255,16 @@ static PetscErrorCode Begin(PC pc, PCGAMGData *d)
   d->made  = 0;
   PetscCall(Drop(d, PETSC_TRUE));
   PetscCall(Reason(pc, d, d->why, sizeof(d->why)));
-  PetscCall(Kept(pc, &d->kept));
+  /* do levels stay on the device alone? PETSc reads entries on the host for other smoothers than Jacobi, and for options of prolongators */
+  d->kept = PETSC_TRUE;
+  PetscCall(PetscOptionsGetAll(((PetscObject)pc)->options, &all));
+  for (const char *at = strstr(all, "mg_levels_"); at && d->kept; at = strstr(at + 1, "mg_levels_")) {
+    const char *type = strstr(at, "pc_type "), *end = strchr(at, ' ');
+
+    if (type && end && type < end) d->kept = (PetscBool)!strncmp(end + 1, PCJACOBI, strlen(PCJACOBI));
+  }
+  if (strstr(all, "pc_gamg_prolongator_")) d->kept = PETSC_FALSE;
+  PetscCall(PetscFree(all));
   PetscCall(Same(pc, d));
   if (d->why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   GPUCSRTry(&attempt, Near(GAMGOf(pc), pc->pmat, &near));
@@ -359,21 +324,6 @@ static PetscErrorCode Coarsen(PC pc, Mat *G, PetscCoarsenData **lists)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The near null space of the next level for PETSc, which may make further levels */
-static PetscErrorCode Next(PC_GAMG *g, PetscInt n, const double *near)
-{
-  const PetscInt ns = g->data_cell_cols;
-
-  PetscFunctionBegin;
-  PetscCall(PetscFree(g->data));
-  g->data_cell_rows = ns;
-  g->data_sz        = n * ns;
-  PetscCall(PetscMalloc1(g->data_sz, &g->data));
-  for (PetscInt c = 0; c < ns; c++)
-    for (PetscInt i = 0; i < n; i++) g->data[c * n + i] = (PetscReal)near[i * ns + c];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Given(PC pc, Mat *P, PetscBool *made)
 {
   PC_GAMG       *g = GAMGOf(pc);
@@ -385,7 +335,16 @@ static PetscErrorCode Given(PC pc, Mat *P, PetscBool *made)
   if (!*made) PetscFunctionReturn(PETSC_SUCCESS);
   *P           = d->next[l].P;
   d->next[l].P = NULL;
-  if (l + 1 == d->made) PetscCall(Next(g, PCGPUAMGLevelOf_Private(d->levels, (int)l + 1).n, d->near));
+  if (l + 1 == d->made) { /* the near null space for PETSc, which may make further levels */
+    const PetscInt ns = g->data_cell_cols, n = PCGPUAMGLevelOf_Private(d->levels, (int)l + 1).n;
+
+    PetscCall(PetscFree(g->data));
+    g->data_cell_rows = ns;
+    g->data_sz        = n * ns;
+    PetscCall(PetscMalloc1(g->data_sz, &g->data));
+    for (PetscInt c = 0; c < ns; c++)
+      for (PetscInt i = 0; i < n; i++) g->data[c * n + i] = (PetscReal)d->near[i * ns + c];
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -25,7 +25,6 @@ typedef struct {
 
 GPUCSR_INTERN PetscErrorCode PCGAMGDataOf_Private(PC, PCGAMGData **); /* pcmg.c */
 GPUCSR_INTERN PetscErrorCode PCGAMGIntercept_Private(PC);
-GPUCSR_INTERN PetscErrorCode PCGAMGSetFromOptions_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGAggregates_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGAMGRelease_Private(PCGAMGData *, PetscBool all);
 GPUCSR_INTERN PetscErrorCode PCGAMGRefresh_Private(PC, PetscBool *done); /* values.c */

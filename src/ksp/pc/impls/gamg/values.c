@@ -13,31 +13,6 @@ static PC_MG_Levels *LevelOf(PC pc, int l)
   return mg->levels[mg->nlevels - 1 - l];
 }
 
-/* Collective: does PETSc have the matrices of the devices, does it keep prolongators, and has only their finest matrix new values? */
-static PetscErrorCode Unchanged(PC pc, const PCGAMGData *d, PetscBool *same)
-{
-  const PC_MG         *mg = (const PC_MG *)pc->data;
-  const PC_GAMG       *g  = (const PC_GAMG *)mg->innerctx;
-  const PCGPUAMGLevels of = d->levels ? PCGPUAMGLevelsOf_Private(d->levels) : (PCGPUAMGLevels){.dev = NULL};
-  int                  all;
-  Mat                  A;
-
-  PetscFunctionBegin;
-  *same = (PetscBool)(d->kept && of.dev && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN);
-  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  *same = (PetscBool)(d->levels->pmat == pc->pmat && d->pattern == pc->pmat->nonzerostate && mg->nlevels >= of.levels);
-  for (int l = 0; l < of.levels && *same; l++) {
-    if (l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_TRUE, LevelOf(pc, l)->interpolate, same));
-    PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
-    if (*same && l && l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_FALSE, A, same));
-    else *same = (PetscBool)(*same && (GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR)));
-  }
-  all = *same;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
-  *same = (PetscBool)all;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Does PETSc estimate eigenvalues of new values? Not before it had the function. The option is the only way that tells its answer */
 static PetscErrorCode Estimates(PC pc, PetscBool *yes)
 {
@@ -69,20 +44,6 @@ static PetscErrorCode Numeric(PC pc, PCGAMGData *d, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the coarsest matrix of the devices, which PETSc has on the host */
-static PetscErrorCode Coarsest(PC levels, Mat A)
-{
-  PetscErrorCode ierr;
-  Mat            now;
-
-  PetscFunctionBegin;
-  PetscCall(PCGPUAMGLevelMat_Private(levels, PCGPUAMGLevelsOf_Private(levels).levels - 1, PETSC_FALSE, &now));
-  ierr = MatGPUCSRLevelBecome_Private(now);
-  GPUCSRKeep(&ierr, MatCopy(now, A, SAME_NONZERO_PATTERN));
-  PetscCall(MatDestroy(&now));
-  PetscFunctionReturn(ierr);
-}
-
 /* Collective: tells PETSc of the new values, and makes its products with old prolongators below the devices' levels */
 static PetscErrorCode Renew(PC pc, PC levels)
 {
@@ -93,8 +54,16 @@ static PetscErrorCode Renew(PC pc, PC levels)
   PetscFunctionBegin;
   for (int l = 0; l <= last; l++) {
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, &A, &P));
-    if (l == last) PetscCall(Coarsest(levels, P));
-    else if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
+    if (l == last) { /* which PETSc has on the host */
+      PetscErrorCode ierr;
+      Mat            now;
+
+      PetscCall(PCGPUAMGLevelMat_Private(levels, PCGPUAMGLevelsOf_Private(levels).levels - 1, PETSC_FALSE, &now));
+      ierr = MatGPUCSRLevelBecome_Private(now);
+      GPUCSRKeep(&ierr, MatCopy(now, P, SAME_NONZERO_PATTERN));
+      PetscCall(MatDestroy(&now));
+      PetscCall(ierr);
+    } else if (l) PetscCall(PetscObjectStateIncrease((PetscObject)P));
     if (l) PetscCall(MatPropagateSymmetryOptions(pc->pmat, P));
     PetscCall(KSPSetOperators(LevelOf(pc, l)->smoothd, A, P));
   }
@@ -114,35 +83,6 @@ static PetscErrorCode Renew(PC pc, PC levels)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The largest eigenvalue of a level that PETSc has made, by the method of its set-up */
-static PetscErrorCode Largest(PC pc, Mat A, PetscReal *lambda)
-{
-  PetscBool known, spd;
-  PetscReal least;
-  Vec       b, x;
-  KSP       ksp;
-  PC        jacobi;
-
-  PetscFunctionBegin;
-  PetscCall(MatIsSPDKnown(pc->pmat, &known, &spd));
-  PetscCall(MatCreateVecs(A, &x, &b));
-  PetscCall(VecSetRandom(b, NULL));
-  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
-  PetscCall(KSPSetType(ksp, known && spd ? KSPCG : KSPGMRES));
-  PetscCall(KSPSetOperators(ksp, A, A));
-  PetscCall(KSPGetPC(ksp, &jacobi));
-  PetscCall(PCSetType(jacobi, PCJACOBI));
-  PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
-  PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 10));
-  PetscCall(KSPSetComputeSingularValues(ksp, PETSC_TRUE));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(KSPComputeExtremeSingularValues(ksp, lambda, &least));
-  PetscCall(KSPDestroy(&ksp));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&b));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Do Chebyshev's bounds of levels below the devices' stay for the new values? */
 static PetscErrorCode Below(PC pc, PetscBool *good)
 {
@@ -156,9 +96,31 @@ static PetscErrorCode Below(PC pc, PetscBool *good)
   PetscCall(PCGAMGDataOf_Private(pc, &d));
   PetscCall(Estimates(pc, &estimates));
   for (int l = PCGPUAMGLevelsOf_Private(d->levels).levels - 1; l + 1 < mg->nlevels && estimates && *good; l++) {
+    PetscBool known, spd;
+    PetscReal least;
+    Vec       b, x;
+    KSP       ksp;
+    PC        jacobi;
+
     if (!(mg->max_eigen_DinvA[l] > 0)) continue;
     PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
-    PetscCall(Largest(pc, A, &lambda));
+    /* the largest eigenvalue of a level that PETSc has made, by the method of its set-up */
+    PetscCall(MatIsSPDKnown(pc->pmat, &known, &spd));
+    PetscCall(MatCreateVecs(A, &x, &b));
+    PetscCall(VecSetRandom(b, NULL));
+    PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+    PetscCall(KSPSetType(ksp, known && spd ? KSPCG : KSPGMRES));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPGetPC(ksp, &jacobi));
+    PetscCall(PCSetType(jacobi, PCJACOBI));
+    PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+    PetscCall(KSPSetTolerances(ksp, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT, 10));
+    PetscCall(KSPSetComputeSingularValues(ksp, PETSC_TRUE));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPComputeExtremeSingularValues(ksp, &lambda, &least));
+    PetscCall(KSPDestroy(&ksp));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&b));
     *good = Bounded((double)lambda, (double)mg->max_eigen_DinvA[l]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -182,16 +144,35 @@ static PetscErrorCode Become(PC pc)
 /* Before PETSc's set-up. done: levels have new values. After an error PETSc's set-up makes a new hierarchy */
 PetscErrorCode PCGAMGRefresh_Private(PC pc, PetscBool *done)
 {
-  PCGAMGData   *d;
-  GPUCSRAttempt attempt = {0};
+  PCGAMGData    *d;
+  GPUCSRAttempt  attempt = {0};
+  const PC_MG   *mg      = (const PC_MG *)pc->data;
+  const PC_GAMG *g       = (const PC_GAMG *)mg->innerctx;
+  PCGPUAMGLevels of;
+  int            all;
+  Mat            A;
 
   PetscFunctionBegin;
   PetscCall(PCGAMGDataOf_Private(pc, &d));
-  PetscCall(Unchanged(pc, d, done));
+  /* does PETSc have the matrices of the devices, does it keep prolongators, and has only their finest matrix new values? */
+  of    = d->levels ? PCGPUAMGLevelsOf_Private(d->levels) : (PCGPUAMGLevels){.dev = NULL};
+  *done = (PetscBool)(d->kept && of.dev && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN);
+  if (*done) {
+    *done = (PetscBool)(d->levels->pmat == pc->pmat && d->pattern == pc->pmat->nonzerostate && mg->nlevels >= of.levels);
+    for (int l = 0; l < of.levels && *done; l++) {
+      if (l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_TRUE, LevelOf(pc, l)->interpolate, done));
+      PetscCall(KSPGetOperators(LevelOf(pc, l)->smoothd, NULL, &A));
+      if (*done && l && l + 1 < of.levels) PetscCall(PCGPUAMGLevelIs_Private(d->levels, l, PETSC_FALSE, A, done));
+      else *done = (PetscBool)(*done && (GPUCSRIsType(A, MATSEQAIJGPUCSR) || GPUCSRIsType(A, MATMPIAIJGPUCSR)));
+    }
+    all = *done;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)pc)));
+    *done = (PetscBool)all;
+  }
   if (*done) GPUCSRTry(&attempt, Numeric(pc, d, done));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Renew(pc, d->levels));
   if (!attempt.error && *done) GPUCSRTry(&attempt, Below(pc, done));
-  if (!attempt.error && !*done && d->levels && pc->setupcalled && ((PC_GAMG *)((PC_MG *)pc->data)->innerctx)->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) {
+  if (!attempt.error && !*done && d->levels && pc->setupcalled && g->reuse_prol && pc->flag != DIFFERENT_NONZERO_PATTERN) {
     GPUCSRTry(&attempt, Become(pc));
     d->kept = PETSC_FALSE; /* the hierarchy goes after PETSc's set-up */
   }

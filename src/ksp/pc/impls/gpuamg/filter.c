@@ -38,21 +38,6 @@ PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *L, GPUCSRBuffer *b
   PetscFunctionReturn(ierr);
 }
 
-/* The near null vector in the rank's columns and in its ghost columns */
-static PetscErrorCode Basis(const GPUAMGRanksLevel *L, GPUAMGLevel *W)
-{
-  GPUCSRDevice dev = L->A.o.dev;
-  const size_t n = (size_t)L->n, all = n + (size_t)L->A.m.block[1]->n;
-  GPUAMGWork   w = {.bs = 1};
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * all, "a near null space", &W->basis));
-  w.basis = (double *)W->basis.p;
-  if (!L->basis.p) PetscCall((*GPUAMGOf(dev)->rows)(dev, GPUAMG_ONES, (int)all, &w));
-  else PetscCall(dev->ops->copy(dev->id, w.basis, L->basis.p, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* [A_d A_o] without small entries, in h's first level; the caller's arrays stay */
 static PetscErrorCode Filter(const GPUAMGRanksLevel *L, GPUAMG *h, GPUAMGRanksMatrix *F)
 {
@@ -77,10 +62,18 @@ static PetscErrorCode Filter(const GPUAMGRanksLevel *L, GPUAMG *h, GPUAMGRanksMa
 
 static PetscErrorCode Begin(const GPUAMGRanksLevel *L, GPUAMG *h)
 {
+  GPUCSRDevice dev = L->A.o.dev;
+  const size_t n = (size_t)L->n, all = n + (size_t)L->A.m.block[1]->n;
+  GPUAMGWork   w = {.bs = 1};
+
   PetscFunctionBegin;
   h->level[0].n = (int)L->n;
   PetscCall(GPUCSRRanksBeside(L->A.m.block, &h->level[0].A));
-  PetscCall(Basis(L, &h->level[0]));
+  /* the near null vector in the rank's columns and in its ghost columns */
+  PetscCall(GPUCSRBufferGrow(dev, sizeof(double) * all, "a near null space", &h->level[0].basis));
+  w.basis = (double *)h->level[0].basis.p;
+  if (!L->basis.p) PetscCall((*GPUAMGOf(dev)->rows)(dev, GPUAMG_ONES, (int)all, &w));
+  else PetscCall(dev->ops->copy(dev->id, w.basis, L->basis.p, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

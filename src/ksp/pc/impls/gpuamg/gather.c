@@ -28,42 +28,12 @@ static PetscErrorCode AllRows(const GPUAMGRanksLevel *L, GPUCSRHostRows *b, Mat 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Basis(const GPUAMGRanksLevel *L, double *rows)
-{
-  GPUCSRDevice dev = L->A.o.dev;
-  const size_t n   = (size_t)(L->n * L->ns);
-
-  PetscFunctionBegin;
-  if (n) PetscCall(GPUCSRDownload(dev, rows, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream));
-  PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: the near null space of all rows; NULL: constants */
-static PetscErrorCode NearOfAll(const GPUAMGRanksLevel *L, double **all)
-{
-  double       *own;
-  int           has = L->basis.p != NULL; /* of a rank with rows */
-  GPUCSRAttempt attempt;
-
-  PetscFunctionBegin;
-  *all = NULL;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MAX, L->A.m.comm));
-  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(L->n * L->ns, &own));
-  GPUCSRTry(&attempt, Basis(L, own));
-  PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
-  PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, all));
-  PetscCall(GPUMGRanksAllgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, *all));
-  PetscCall(PetscFree(own));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The solve of one rank with all rows. near goes to the PC */
 static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
 {
-  GPUAMGRanks            *r     = a->ranks;
-  const GPUAMGRanksLevel *L     = &r->level[r->levels - 1];
+  GPUAMGRanks            *r = a->ranks;
+  const GPUAMGRanksLevel *L = &r->level[r->levels - 1];
+  PC_GPUAMG              *c;
   PetscBool               known = PETSC_FALSE, symmetric = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -78,20 +48,20 @@ static PetscErrorCode OneSetUp(const PC_GPUAMG *a, Mat all, const double *near)
     PetscCall(PCCreate(PETSC_COMM_SELF, &r->one));
     PetscCall(PCSetType(r->one, PCGPUAMG));
     PetscCall(PCSetOperators(r->one, r->all, r->all));
-    PetscCall(PCGPUAMGInherit_Private(a, r->levels - 1, L->ns, near, r->one));
+    c        = (PC_GPUAMG *)r->one->data; /* has the options and the near null space of this level */
+    c->asked = a->used;
+    PCGPUAMGOptionsAt_Private(a, r->levels - 1, &c->asked.o);
+    if (r->levels > 1) c->asked.o.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
+    c->asked.nthreshold = GPUAMG_LEVELS;
+    c->inner            = PETSC_TRUE;
+    if (near) {
+      PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns + 1, &c->given));
+      PetscCall(PetscArraycpy(c->given, near, (size_t)L->N * (size_t)L->ns));
+      c->ngiven = L->ns;
+    }
   } else PetscCall(PCSetOperators(r->one, r->all, r->all));
   ((PC_GPUAMG *)r->one->data)->reuse = a->reuse;
   PetscCall(PCSetUp(r->one));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: a matrix whose product gives each rank the whole vector of the level */
-static PetscErrorCode Everything(Mat finest, GPUAMGRanks *r)
-{
-  PetscFunctionBegin;
-  if (r->everything) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksEverything_Private(finest, r->level[r->levels - 1].rows, &r->everything));
-  PetscCall(PCGPUAMGRanksFinest_Private(r->everything, PETSC_FALSE, &r->gather));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,7 +77,24 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   Mat                     all;
 
   PetscFunctionBegin;
-  if (!r->one) PetscCall(NearOfAll(L, &near));
+  if (!r->one) { /* the near null space of all rows; NULL: constants */
+    GPUCSRDevice  dev = L->A.o.dev;
+    double       *own;
+    int           has = L->basis.p != NULL; /* of a rank with rows */
+    GPUCSRAttempt reading;
+
+    near = NULL;
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &has, 1, MPI_INT, MPI_MAX, L->A.m.comm));
+    if (has) {
+      PetscCall(PetscMalloc1(L->n * L->ns, &own));
+      GPUCSRTry(&reading, L->n ? GPUCSRDownload(dev, own, GPUCSR_DOUBLE, L->basis.p, GPUCSR_DOUBLE, (size_t)(L->n * L->ns), PETSC_FALSE, dev->stream) : PETSC_SUCCESS);
+      GPUCSRThen(&reading, dev->ops->streamsynchronize(dev->id, dev->stream));
+      PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &reading));
+      PetscCall(PetscMalloc1((size_t)L->N * (size_t)L->ns, &near));
+      PetscCall(GPUMGRanksAllgather(L->A.m.comm, L->n * L->ns, MPI_DOUBLE, own, near));
+      PetscCall(PetscFree(own));
+    }
+  }
   PetscCall(AllRows(L, &b, &all));
   GPUCSRTry(&attempt, OneSetUp(a, all, near));
   PetscCall(PetscFree(near));
@@ -116,6 +103,9 @@ PetscErrorCode PCGPUAMGGather_Private(PC pc)
   PetscCall(PetscFree(b.i));
   PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
   pc->failedreason = r->one->failedreason;
-  if (!pc->failedreason) PetscCall(Everything(a->matrix.A, r));
+  if (!pc->failedreason && !r->everything) { /* a matrix whose product gives each rank the whole vector of the level */
+    PetscCall(MatGPUCSRRanksEverything_Private(a->matrix.A, r->level[r->levels - 1].rows, &r->everything));
+    PetscCall(PCGPUAMGRanksFinest_Private(r->everything, PETSC_FALSE, &r->gather));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

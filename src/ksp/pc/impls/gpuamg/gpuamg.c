@@ -37,20 +37,6 @@ PetscErrorCode PCGPUAMGForget_Private(void *data)
 
 static GPUCSRLivingList living = {GPUCSR_FINAL_PC, PCGPUAMGForget_Private, NULL}; /* whose devices go next */
 
-static PetscErrorCode Check(PC pc, PetscBool *several)
-{
-  Mat       A = pc->pmat;
-  PetscBool one;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATSEQAIJGPUCSR, &one));
-  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJGPUCSR, several));
-  PetscCheck(one || *several, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG, "PC type gpuamg needs a matrix of type %s, not %s: take -mat_type gpucsr, or -pc_type gamg (PCGAMG)", MATGPUCSR, ((PetscObject)A)->type_name);
-  PetscCheck(A->rmap->N == A->cmap->N, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PC type gpuamg needs a square matrix, not one of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", A->rmap->N, A->cmap->N);
-  if (*several) PetscCall(PCGPUAMGOptionsSame_Private(pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The options for a new hierarchy from a coarser level on */
 void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
 {
@@ -61,28 +47,6 @@ void PCGPUAMGOptionsAt_Private(const PC_GPUAMG *a, int level, GPUAMGOptions *o)
   for (int l = 0; l < GPUAMG_LEVELS; l++) o->threshold[l] = all.threshold[PetscMin(l + level, GPUAMG_LEVELS - 1)];
   o->level  = all.level + level;
   o->levels = PetscMax(1, all.levels - level);
-}
-
-/* Gives options and a near null space to the PC of a coarse level, possibly of another communicator */
-PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *a, int level, PetscInt ns, const double *near, PC pc)
-{
-  PC_GPUAMG *c = (PC_GPUAMG *)pc->data;
-  PetscInt   n;
-
-  PetscFunctionBegin;
-  c->asked = a->used;
-  PCGPUAMGOptionsAt_Private(a, level, &c->asked.o);
-  if (level) c->asked.o.drop = a->ranks->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
-  c->asked.nthreshold = GPUAMG_LEVELS;
-  c->reuse            = a->reuse;
-  c->inner            = PETSC_TRUE;
-  PetscCall(PetscFree(c->given));
-  if (!near) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetLocalSize(pc->pmat, &n, NULL));
-  PetscCall(PetscMalloc1((size_t)n * (size_t)ns + 1, &c->given));
-  PetscCall(PetscArraycpy(c->given, near, (size_t)n * (size_t)ns));
-  c->ngiven = ns;
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Is the matrix of the last set-up still one of type gpucsr? */
@@ -103,24 +67,6 @@ PetscErrorCode PCGPUAMGOnDevice_Private(const GPUCSROperator *o, const char why[
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Grows with each change of the space or of one of its vectors */
-static PetscErrorCode NearState(MatNullSpace near, PetscObjectState *sum)
-{
-  PetscObjectState state;
-  PetscBool        constant;
-  PetscInt         n;
-  const Vec       *v;
-
-  PetscFunctionBegin;
-  PetscCall(MatNullSpaceGetVecs(near, &constant, &n, &v));
-  PetscCall(PetscObjectStateGet((PetscObject)near, sum));
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCall(PetscObjectStateGet((PetscObject)v[k], &state));
-    *sum += state;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Takes the options. same: options, blocks and the near null space have not changed since the last set-up, and aggregates do not depend on values */
 static PetscErrorCode Asked(PC pc, PetscBool *same)
 {
@@ -135,8 +81,20 @@ static PetscErrorCode Asked(PC pc, PetscBool *same)
   PetscFunctionBegin;
   PetscCall(MatGetBlockSize(pc->pmat, &bs));
   PetscCall(MatGetNearNullSpace(pc->pmat, &near));
-  if (near) PetscCall(PetscObjectGetId((PetscObject)near, &id));
-  if (near) PetscCall(NearState(near, &state));
+  if (near) { /* the state grows with each change of the space or of one of its vectors */
+    PetscObjectState each;
+    PetscBool        constant;
+    PetscInt         n;
+    const Vec       *v;
+
+    PetscCall(PetscObjectGetId((PetscObject)near, &id));
+    PetscCall(MatNullSpaceGetVecs(near, &constant, &n, &v));
+    PetscCall(PetscObjectStateGet((PetscObject)near, &state));
+    for (PetscInt k = 0; k < n; k++) {
+      PetscCall(PetscObjectStateGet((PetscObject)v[k], &each));
+      state += each;
+    }
+  }
   *same   = (PetscBool)(!a->moved && !memcmp(&a->asked, &a->used, sizeof(a->used)) && a->near == id && a->nearstate == state && a->bs == bs);
   a->used = a->asked;
   PCGPUAMGOptionsAt_Private(a, 0, &o);
@@ -146,24 +104,6 @@ static PetscErrorCode Asked(PC pc, PetscBool *same)
   a->near      = id;
   a->nearstate = state;
   a->moved     = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Fresh(PC pc, const GPUCSROperator *o, const GPUCSRStorage *csr)
-{
-  PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
-  GPUAMGOptions  options;
-  PetscInt       bs, ns;
-  GPUCSRBuffer   basis = {NULL, 0};
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PCGPUAMGForget_Private(a));
-  PCGPUAMGOptionsAt_Private(a, 0, &options);
-  ierr = PCGPUAMGNear_Private(pc, o->dev, &bs, &ns, &basis);
-  if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
-  PetscCall(GPUCSRBufferFree(o->dev, &basis));
-  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -178,7 +118,19 @@ static PetscErrorCode Hierarchy(PC pc, const GPUCSROperator *o, PetscBool same)
   PetscCall(MatGPUCSROperatorBegin_Private(o));
   PetscCall(MatGPUCSROperatorCSR_Private(o, NULL, &csr));
   if (same && a->taken && !a->h.problem && a->matrix.A == o->A && a->h.dev == o->dev && a->pattern == o->version.pattern) PetscCall(GPUAMGRefresh(&a->h, csr, o->plan, (GPUCSRBool)a->reuse, &stale));
-  if (stale) PetscCall(Fresh(pc, o, csr));
+  if (stale) {
+    GPUAMGOptions  options;
+    PetscInt       bs, ns;
+    GPUCSRBuffer   basis = {NULL, 0};
+    PetscErrorCode ierr;
+
+    PetscCall(PCGPUAMGForget_Private(a));
+    PCGPUAMGOptionsAt_Private(a, 0, &options);
+    ierr = PCGPUAMGNear_Private(pc, o->dev, &bs, &ns, &basis);
+    if (!ierr) ierr = GPUAMGSetUp(&a->h, &options, csr, o->plan, (int)bs, (int)ns, (const double *)basis.p);
+    PetscCall(GPUCSRBufferFree(o->dev, &basis));
+    PetscCall(ierr);
+  }
   a->pattern = o->version.pattern;
   if (stale) a->built++;
   else a->refreshed++;
@@ -200,22 +152,6 @@ static PetscErrorCode Take(PC_GPUAMG *a, const GPUCSROperator *o)
   a->data            = o->plan->A.array[0].data;
   a->kernel          = KernelOf(o->dev, o->plan);
   a->h.level[0].plan = o->plan;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetUpSteps(PC pc, const GPUCSROperator *o, PetscBool same)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Hierarchy(pc, o, same));
-  a->takent = PETSC_FALSE;
-  if (!a->h.problem) GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGFactors_Private(a));
-  if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGCycleFill_Private(pc, o, PETSC_FALSE, &a->cycle));
-  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, o, a->used.precision, &a->rounded));
-  PetscCall(Take(a, o));
-  a->taken = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,23 +184,14 @@ static PetscErrorCode OneSetUp(PC pc, PetscBool same)
   if (a->matrix.A != pc->pmat) PetscCall(PCGPUAMGForget_Private(a)); /* before a new matrix needs memory */
   if (!pc->pmat->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Finest(pc, &o));
-  PetscCall(SetUpSteps(pc, &o, same));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A solver may report convergence for a right-hand side that is no product with a singular matrix */
-static PetscErrorCode TellSingular(PC pc)
-{
-  PC_GPUAMG    *a = (PC_GPUAMG *)pc->data;
-  const GPUAMG *h = &a->h;
-  MatNullSpace  nullspace;
-
-  PetscFunctionBegin;
-  if (a->ranks) h = a->ranks->levels == 1 && a->ranks->one ? &((PC_GPUAMG *)a->ranks->one->data)->h : NULL;
-  PetscCall(MatGetNullSpace(pc->mat, &nullspace));
-  if (a->inner || a->singular || !h || h->problem || !h->singular || nullspace) PetscFunctionReturn(PETSC_SUCCESS);
-  a->singular = PETSC_TRUE;
-  PetscCall(GPUCSRWarn("the matrix of PC type gpuamg is singular to working precision, and has no null space (MatSetNullSpace()): a solver may not notice a right-hand side without a solution"));
+  PetscCall(Hierarchy(pc, &o, same));
+  a->takent = PETSC_FALSE;
+  if (!a->h.problem) GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGFactors_Private(a));
+  if (a->h.problem) PetscFunctionReturn(PETSC_SUCCESS);
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGCycleFill_Private(pc, &o, PETSC_FALSE, &a->cycle));
+  GPUAMGPhase(&a->h, GPUAMG_BUILD, PCGPUAMGRound_Private(&a->h, &a->cycle, &o, a->used.precision, &a->rounded));
+  PetscCall(Take(a, &o));
+  a->taken = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,10 +232,16 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
   PC_GPUAMG     *a = (PC_GPUAMG *)pc->data;
   PetscBool      several, same = PETSC_FALSE;
   PetscErrorCode ierr;
+  const Mat      A = pc->pmat;
+  const GPUAMG  *h;
+  MatNullSpace   nullspace;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRLevelBecome_Private(pc->pmat)); /* of another PC */
-  PetscCall(Check(pc, &several));
+  several = GPUCSRIsType(A, MATMPIAIJGPUCSR);
+  PetscCheck(several || GPUCSRIsType(A, MATSEQAIJGPUCSR), PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_WRONG, "PC type gpuamg needs a matrix of type %s, not %s: take -mat_type gpucsr, or -pc_type gamg (PCGAMG)", MATGPUCSR, ((PetscObject)A)->type_name);
+  PetscCheck(A->rmap->N == A->cmap->N, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PC type gpuamg needs a square matrix, not one of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", A->rmap->N, A->cmap->N);
+  if (several) PetscCall(PCGPUAMGOptionsSame_Private(pc));
   PetscCall(Asked(pc, &same));
   PetscCall(PCGPUAMGSmootherTell_Private(pc));
   a->version++;
@@ -330,7 +263,13 @@ static PetscErrorCode PCSetUp_GPUAMG(PC pc)
     pc->failedreason = nan ? PC_SUBPC_ERROR : PC_FACTOR_NUMERIC_ZEROPIVOT;
     a->taken         = PETSC_FALSE;
   }
-  PetscCall(TellSingular(pc));
+  /* a solver may report convergence for a right-hand side that is no product with a singular matrix */
+  h = !a->ranks ? &a->h : a->ranks->levels == 1 && a->ranks->one ? &((PC_GPUAMG *)a->ranks->one->data)->h : NULL;
+  PetscCall(MatGetNullSpace(pc->mat, &nullspace));
+  if (!a->inner && !a->singular && h && !h->problem && h->singular && !nullspace) {
+    a->singular = PETSC_TRUE;
+    PetscCall(GPUCSRWarn("the matrix of PC type gpuamg is singular to working precision, and has no null space (MatSetNullSpace()): a solver may not notice a right-hand side without a solution"));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -481,14 +420,18 @@ static const char *WeakOf(const PC_GPUAMG *a, const PCGPUAMGOptions *u)
   return drop == GPUAMG_ALWAYS || (a->ranks ? a->ranks->weak : (PetscBool)a->h.weak) ? "weak entries dropped, share" : "few weak entries, share";
 }
 
-/* The options of the present levels, which the options for the next set-up may differ from */
-static PetscErrorCode ViewOptions(PC pc, PetscViewer viewer)
+static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
 {
-  const PC_GPUAMG       *a    = (const PC_GPUAMG *)pc->data;
-  const PCGPUAMGOptions *u    = a->taken ? &a->used : &a->asked;
+  const PC_GPUAMG       *a   = (const PC_GPUAMG *)pc->data;
+  const GPUAMG          *h   = &a->h;
+  double                 all = 0, bytes = GPUAMGBytes(h) + GPUMGCycleBytes(&a->cycle);
+  PetscBool              ascii;
+  const PCGPUAMGOptions *u    = a->taken ? &a->used : &a->asked; /* of the present levels */
   const char            *weak = WeakOf(a, u);
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscViewerASCIIPrintf(viewer, "  %s cycles, smoother %s of degree %d with %s, prolongators smoothed %d times, %d aggressive levels, %s %g\n",
                                    u->cycles == 1   ? "V"
                                    : u->cycles == 2 ? "W"
@@ -497,20 +440,6 @@ static PetscErrorCode ViewOptions(PC pc, PetscViewer viewer)
   if (u->cycles == GPUAMG_K) PetscCall(PetscViewerASCIIPrintf(viewer, "  K-cycles are not linear: the method must be flexible (gpucg, gpufgmres, fcg, fgmres, gcr)\n"));
   if (a->taken && memcmp(&a->asked, &a->used, sizeof(a->used))) PetscCall(PetscViewerASCIIPrintf(viewer, "  options have changed since the set-up, and hold from the next one on\n"));
   if (!a->taken) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s\n", pc->failedreason ? "no levels, because the set-up has failed: -info :pc gives the reason" : "not yet set up"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PCView_GPUAMG(PC pc, PetscViewer viewer)
-{
-  const PC_GPUAMG *a   = (const PC_GPUAMG *)pc->data;
-  const GPUAMG    *h   = &a->h;
-  double           all = 0, bytes = GPUAMGBytes(h) + GPUMGCycleBytes(&a->cycle);
-  PetscBool        ascii;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ViewOptions(pc, viewer));
   if (!a->taken) PetscFunctionReturn(PETSC_SUCCESS);
   if (a->ranks) {
     PetscCall(PCGPUAMGRanksView_Private(pc, viewer));

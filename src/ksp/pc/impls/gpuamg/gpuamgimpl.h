@@ -121,7 +121,6 @@ GPUCSR_INTERN const char *const PCGPUAMGSmoothers[]; /* in the order of GPUAMGSm
 GPUCSR_INTERN PetscErrorCode PCGPUAMGForget_Private(void *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGTransposedCycle_Private(PC, GPUMGCycle **);
 GPUCSR_INTERN void           PCGPUAMGOptionsAt_Private(const PC_GPUAMG *, int level, GPUAMGOptions *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGInherit_Private(const PC_GPUAMG *, int level, PetscInt ns, const double *near, PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGStays_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOneLevels_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGOneRefresh_Private(PC, PetscBool *good);
@@ -154,10 +153,6 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGGather_Private(PC);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGBeyond_Private(const GPUAMGRanksLevel *, GPUCSRBuffer *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGFilter_Private(const GPUAMGRanksLevel *, GPUAMGRanksMatrix *);
 
-/* krylov.c */
-GPUCSR_INTERN PetscErrorCode PCGPUAMGKrylovMethod_Private(const PC_GPUAMG *, Mat, GPUMGKrylovMethod *);
-GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
-
 /* ranks.c */
 GPUCSR_INTERN PetscErrorCode PCGPUAMGSettle_Private(MPI_Comm, GPUCSRAttempt *);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksSetUp_Private(PC, PetscBool same);
@@ -175,6 +170,7 @@ GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksMatrixDestroy_Private(GPUAMGRanksMatri
 GPUCSR_INTERN PetscErrorCode PCGPUAMGRanksLargest_Private(const GPUAMGRanksLevel *, int most, PetscErrorCode (*)(const GPUAMGRanksLevel *, const double *, double *), double *);
 
 /* cycles.c */
+GPUCSR_INTERN PetscErrorCode PCGPUAMGPreSolve_Private(PC, KSP, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode PCGPUAMGCycleFill_Private(PC, const GPUCSROperator *, PetscBool transposed, GPUMGCycle *);
 
 /* rankscycle.c */

@@ -99,17 +99,6 @@ static PetscErrorCode Inverses(const GPUAMGOptions *o, Level *L, GPUCSRStorage *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A zero pivot is a problem, not an error */
-static PetscErrorCode Factored(Level *L, int *flags)
-{
-  PetscBool good = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  if (L->n) PetscCall(GPUCSRFactorMake(L->A.m.block[0], 0, &L->factor, &good));
-  if (!good) *flags |= GPUAMG_PIVOT;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
 {
   GPUCSRStorage  K = {.dev = L->A.o.dev};
@@ -120,7 +109,12 @@ static PetscErrorCode ValuesOfRank(const GPUAMGOptions *o, Level *L, int *flags)
   ierr = Inverses(o, L, &K, flags);
   PetscCall(GPUCSRStorageDestroy(&K));
   PetscCall(ierr);
-  if (o->smoother == GPUAMG_BY_FACTOR) PetscCall(Factored(L, flags));
+  if (o->smoother == GPUAMG_BY_FACTOR) { /* a zero pivot is a problem, not an error */
+    PetscBool good = PETSC_TRUE;
+
+    if (L->n) PetscCall(GPUCSRFactorMake(L->A.m.block[0], 0, &L->factor, &good));
+    if (!good) *flags |= GPUAMG_PIVOT;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -229,13 +223,6 @@ static PetscErrorCode Smoothed(const GPUAMGOptions *o, Level *L, const GPUAMGRan
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Dead(const Level *C)
-{
-  GPUAMGWork w = {.to = GPUAMGRowsOf(C->A.m.block[0]), .dead = (unsigned char *)C->dead.p};
-
-  return C->ns > 1 ? (*GPUAMGOf(C->A.o.dev)->rows)(C->A.o.dev, GPUAMG_DEAD, (int)C->n, &w) : PETSC_SUCCESS;
-}
-
 /* Collective: prolongator, Galerkin product and plans; again: new values. keep: the prolongator; or, if another PC makes the next level, the prolongator alone */
 static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
 {
@@ -244,6 +231,7 @@ static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
   GPUAMGRanksMatrix   *P = &L->P[o->nsmooths], *C = &L[1].A, F = {.exchanges = PETSC_FALSE};
   const PetscBool      filtered = (PetscBool)(!again && a->ranks->weak && o->nsmooths);
   GPUCSRAttempt        attempt;
+  GPUAMGWork           w;
   PetscErrorCode       ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
@@ -254,7 +242,8 @@ static PetscErrorCode Coarse(PC pc, Level *L, PetscBool again, PetscBool keep)
   PetscCall(ierr);
   if (a->ranks->beyond && !again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Product(MATPRODUCT_PtAP, &L->A, P, L[1].rows, &L->galerkin, C));
-  GPUCSRTry(&attempt, Dead(&L[1]));
+  w = (GPUAMGWork){.to = GPUAMGRowsOf(C->m.block[0]), .dead = (unsigned char *)L[1].dead.p};
+  GPUCSRTry(&attempt, L[1].ns > 1 ? (*GPUAMGOf(C->o.dev)->rows)(C->o.dev, GPUAMG_DEAD, (int)L[1].n, &w) : PETSC_SUCCESS);
   PetscCall(PCGPUAMGSettle_Private(C->m.comm, &attempt));
   if (again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PCGPUAMGRanksPlan_Private(pc->pmat, 0, P));
@@ -299,40 +288,14 @@ static PetscErrorCode Aggregates(const GPUAMGOptions *o, Level *L)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the rows of the next level, and the tentative prolongator; more: there are fewer rows */
-static PetscErrorCode Next(Level *L, PetscBool *more)
-{
-  Level *C = &L[1];
-
-  PetscFunctionBegin;
-  C->bs = C->ns = L->ns;
-  PetscCallMPI(MPI_Allreduce(&C->n, &C->N, 1, MPIU_INT, MPI_SUM, L->A.m.comm));
-  *more = (PetscBool)(C->N && (double)C->N < 0.9 * (double)L->N);
-  if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscLayoutCreateFromSizes(L->A.m.comm, C->n, C->N, 1, &C->rows));
-  L->P[0].o = (GPUCSROperator){.dev = L->A.o.dev, .csr = &L->P[0].own[0]};
-  L->P[0].m = (GPUCSRRanksCSR){
-    .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
-  };
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CountWeak(const Level *L, int64_t counts[2])
-{
-  PetscFunctionBegin;
-  if (L->n) PetscCall(GPUAMGOneWeak(L->A.m.block[0], &counts[0]));
-  counts[1] = L->A.m.block[0]->nnz;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: do the diagonal blocks of all ranks have enough weak entries for dropping? */
 static PetscErrorCode Weak(const Level *L, PetscBool *weak)
 {
-  int64_t       counts[2] = {0, 0};
+  int64_t       counts[2] = {0, L->A.m.block[0]->nnz};
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, CountWeak(L, counts));
+  GPUCSRTry(&attempt, L->n ? GPUAMGOneWeak(L->A.m.block[0], &counts[0]) : PETSC_SUCCESS);
   PetscCall(PCGPUAMGSettle_Private(L->A.m.comm, &attempt));
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_INT64_T, MPI_SUM, L->A.m.comm));
   *weak = (PetscBool)GPUAMGEnoughWeak(counts[0], counts[1]);
@@ -348,8 +311,8 @@ static PetscErrorCode Build(PC pc)
 
   PetscFunctionBegin;
   for (int l = 0; more && !r->beyond; l++) {
-    const PetscBool last    = (PetscBool)(l + 1 >= a->used.o.levels);
-    Level          *L       = &r->level[l];
+    const PetscBool last = (PetscBool)(l + 1 >= a->used.o.levels);
+    Level          *L = &r->level[l], *C = &L[1];
     GPUAMGOptions   options = a->used.o;
     GPUCSRAttempt   attempt;
 
@@ -364,8 +327,18 @@ static PetscErrorCode Build(PC pc)
     options.drop = r->weak ? GPUAMG_ALWAYS : GPUAMG_NEVER;
     GPUCSRTry(&attempt, Aggregates(&options, L));
     PetscCall(PCGPUAMGSettle_Private(PetscObjectComm((PetscObject)pc), &attempt));
-    PetscCall(Next(L, &more));
-    r->beyond = (PetscBool)(more && a->part && (last || Gathers(pc, l + 1, L[1].N)));
+    /* the rows of the next level, and the tentative prolongator */
+    C->bs = C->ns = L->ns;
+    PetscCallMPI(MPI_Allreduce(&C->n, &C->N, 1, MPIU_INT, MPI_SUM, L->A.m.comm));
+    more = (PetscBool)(C->N && (double)C->N < 0.9 * (double)L->N);
+    if (more) {
+      PetscCall(PetscLayoutCreateFromSizes(L->A.m.comm, C->n, C->N, 1, &C->rows));
+      L->P[0].o = (GPUCSROperator){.dev = L->A.o.dev, .csr = &L->P[0].own[0]};
+      L->P[0].m = (GPUCSRRanksCSR){
+        .comm = L->A.m.comm, .rmap = L->rows, .cmap = C->rows, .block = {&L->P[0].own[0], &L->P[0].own[1]}
+      };
+    }
+    r->beyond = (PetscBool)(more && a->part && (last || Gathers(pc, l + 1, C->N)));
     if (more) PetscCall(Coarse(pc, L, PETSC_FALSE, PETSC_FALSE));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -390,28 +363,6 @@ static PetscErrorCode Refresh(PC pc)
 
 /* ---- what gpuamg.c calls ---- */
 
-static PetscErrorCode LevelDestroy(Level *L)
-{
-  GPUCSRDevice  dev   = L->A.o.dev;
-  GPUCSRBuffer *all[] = {&L->dinv, &L->smooth, &L->basis, &L->dead};
-
-  PetscFunctionBegin;
-  for (size_t k = 0; dev && k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRBufferFree(dev, all[k]));
-  for (int k = 0; k < 2; k++)
-    if (L->tmap[k]) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)L->T.own[k].nnz, (void **)&L->tmap[k]));
-  PetscCall(GPUCSRFactorDestroy(&L->factor));
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->T));
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->R));
-  for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
-    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->P[k]));
-    if (L->smoothed[k]) PetscCall(GPUCSRRanksProductDestroy(&L->smoothed[k]));
-  }
-  PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->A));
-  if (L->galerkin) PetscCall(GPUCSRRanksProductDestroy(&L->galerkin));
-  PetscCall(PetscLayoutDestroy(&L->rows));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
 {
   GPUAMGRanks *r = *ranks;
@@ -421,7 +372,25 @@ PetscErrorCode PCGPUAMGRanksDestroy_Private(GPUAMGRanks **ranks)
   PetscCall(PCDestroy(&r->one));
   PetscCall(MatDestroy(&r->all));
   PetscCall(MatDestroy(&r->everything));
-  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(&r->level[l]));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    Level        *L     = &r->level[l];
+    GPUCSRDevice  dev   = L->A.o.dev;
+    GPUCSRBuffer *all[] = {&L->dinv, &L->smooth, &L->basis, &L->dead};
+
+    for (size_t k = 0; dev && k < PETSC_STATIC_ARRAY_LENGTH(all); k++) PetscCall(GPUCSRBufferFree(dev, all[k]));
+    for (int k = 0; k < 2; k++)
+      if (L->tmap[k]) PetscCall(GPUCSRFree(dev, sizeof(int32_t) * (size_t)L->T.own[k].nnz, (void **)&L->tmap[k]));
+    PetscCall(GPUCSRFactorDestroy(&L->factor));
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->T));
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->R));
+    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
+      PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->P[k]));
+      if (L->smoothed[k]) PetscCall(GPUCSRRanksProductDestroy(&L->smoothed[k]));
+    }
+    PetscCall(PCGPUAMGRanksMatrixDestroy_Private(&L->A));
+    if (L->galerkin) PetscCall(GPUCSRRanksProductDestroy(&L->galerkin));
+    PetscCall(PetscLayoutDestroy(&L->rows));
+  }
   PetscCall(PetscFree(*ranks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -482,8 +451,8 @@ PetscErrorCode PCGPUAMGRanksRefresh_Private(PC pc, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: may the levels stay? */
-static PetscErrorCode Same(PC pc, PetscBool *same)
+/* Collective. same: options are unchanged, and aggregates do not depend on values */
+PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
 {
   PC_GPUAMG    *a    = (PC_GPUAMG *)pc->data;
   PetscBool     weak = PETSC_FALSE;
@@ -491,21 +460,10 @@ static PetscErrorCode Same(PC pc, PetscBool *same)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectGetId((PetscObject)pc->pmat, &id));
-  *same = (PetscBool)(*same && a->taken && a->ranks && a->ranks->id == id && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
-  if (!*same) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, same));
-  if (*same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
-  *same = (PetscBool)(*same && !weak);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective. same: options are unchanged, and aggregates do not depend on values */
-PetscErrorCode PCGPUAMGRanksSetUp_Private(PC pc, PetscBool same)
-{
-  PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
-
-  PetscFunctionBegin;
-  PetscCall(Same(pc, &same));
+  same = (PetscBool)(same && a->taken && a->ranks && a->ranks->id == id && a->pattern == (PetscInt64)pc->pmat->nonzerostate && (a->reuse || !a->ranks->weak));
+  if (same) PetscCall(PCGPUAMGRanksRenew_Private(pc->pmat, a->ranks, &same));
+  if (same && a->ranks->levels > 1 && !a->reuse && Asks(a)) PetscCall(Weak(&a->ranks->level[0], &weak));
+  same     = (PetscBool)(same && !weak);
   a->taken = a->takent = PETSC_FALSE;
   a->h.problem         = 0;
   if (same) {

@@ -17,23 +17,20 @@ PetscErrorCode PCGPUAMGRanksCycles_Private(PC pc)
 
 /* ---- the transpose ---- */
 
-static PetscErrorCode TransposeBlocks(GPUAMGRanksLevel *L)
-{
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
-    if (L->tmap[k]) PetscCall(GPUCSRTransposeValues(L->A.m.block[k], L->tmap[k], &L->T.own[k]));
-    else PetscCall(GPUCSRTransposeStorage(L->A.m.block[k], &L->T.own[k], &L->tmap[k]));
-  }
-  PetscCall(PCGPUAMGRanksTransposed_Private((GPUCSRStorage *const[]){&L->T.own[0], &L->T.own[1]}, &L->A, &L->T));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TransposeLevels(PC pc)
 {
   PC_GPUAMG *a = (PC_GPUAMG *)pc->data;
 
   PetscFunctionBegin;
-  for (int l = 1; l < a->ranks->levels; l++) PetscCall(TransposeBlocks(&a->ranks->level[l]));
+  for (int l = 1; l < a->ranks->levels; l++) {
+    GPUAMGRanksLevel *L = &a->ranks->level[l];
+
+    for (int k = 0; k < 2; k++) {
+      if (L->tmap[k]) PetscCall(GPUCSRTransposeValues(L->A.m.block[k], L->tmap[k], &L->T.own[k]));
+      else PetscCall(GPUCSRTransposeStorage(L->A.m.block[k], &L->T.own[k], &L->tmap[k]));
+    }
+    PetscCall(PCGPUAMGRanksTransposed_Private((GPUCSRStorage *const[]){&L->T.own[0], &L->T.own[1]}, &L->A, &L->T));
+  }
   PetscCall(PCGPUAMGCycleFill_Private(pc, NULL, PETSC_TRUE, &a->transposed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -32,28 +32,21 @@ static PetscErrorCode FinestBlocks(Mat A, PetscBool transposed, const char alone
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Send(Mat A)
-{
-  Mat b[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
-  for (int k = 0; k < 2; k++) PetscCall(MatGPUCSROperatorSend_Private(b[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the blocks, plans and exchange of the finest matrix */
 PetscErrorCode PCGPUAMGRanksFinest_Private(Mat A, PetscBool transposed, GPUAMGRanksMatrix *M)
 {
   const MPI_Comm comm       = PetscObjectComm((PetscObject)A);
   char           alone[256] = "";
+  Mat            b[2];
   GPUCSRAttempt  attempt, second;
 
   PetscFunctionBegin;
   *M = (GPUAMGRanksMatrix){
     .m = {.comm = comm, .rmap = A->rmap, .cmap = A->cmap}
   };
-  GPUCSRTry(&attempt, transposed ? PETSC_SUCCESS : Send(A));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  GPUCSRTry(&attempt, transposed ? PETSC_SUCCESS : MatGPUCSROperatorSend_Private(b[0]));
+  GPUCSRThen(&attempt, transposed ? PETSC_SUCCESS : MatGPUCSROperatorSend_Private(b[1]));
   GPUCSRTry(&second, MatGPUCSRRanksGet_Private(A, transposed, &M->r, alone, sizeof(alone)));
   if (!attempt.error) attempt = second;
   GPUCSRThen(&attempt, FinestBlocks(A, transposed, alone, M));

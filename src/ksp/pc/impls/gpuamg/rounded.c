@@ -46,24 +46,6 @@ static PetscErrorCode Copy(GPUCSRDevice dev, size_t n, const void *from, char **
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rounds all numbers of the cycle that are not vectors */
-static PetscErrorCode Round(GPUAMG *h, GPUMGCycle *c)
-{
-  const int    least = c->levels - Levels(c);
-  const size_t n = (size_t)c->level[c->bottom].n, dense = least ? n * n : 0, ends = GPUCSRAlignUp(sizeof(double) * GPUMG_ROUND_WORK);
-  size_t       bytes = ends + GPUCSRAlignUp(sizeof(float) * dense);
-  char        *next;
-
-  PetscFunctionBegin;
-  PetscCall(GPUAMGRound(h, Levels(c)));
-  for (int l = least; l < c->levels; l++) bytes += GPUCSRAlignUp(sizeof(float) * (size_t)c->level[l].n * (size_t)c->level[l].down.bs);
-  PetscCall(GPUCSRBufferGrow(c->dev, bytes, "float values of a multigrid cycle", &c->rounded));
-  next = (char *)c->rounded.p + ends;
-  for (int l = least; l < c->levels; l++) PetscCall(Copy(c->dev, (size_t)c->level[l].n * (size_t)c->level[l].down.bs, c->level[l].down.M.p, &next, &c->level[l].down.rounded));
-  if (dense) PetscCall(Copy(c->dev, dense, c->bottom ? c->tail.p : c->inverse.p, &next, &c->dense));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The cycle's result for numbers by chance */
 static PetscErrorCode Sample(GPUMGCycle *c, double *x)
 {
@@ -80,39 +62,41 @@ static PetscErrorCode Sample(GPUMGCycle *c, double *x)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Do floats change a vector by little? The cycle is in floats before the call and in doubles after it */
-static PetscErrorCode RoundedWell(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, double *x, double *y, PetscBool *well)
-{
-  double all = 0, off = 0;
-
-  PetscFunctionBegin;
-  PetscCall(Sample(c, y));
-  PetscCall(Switch(h, c, o, PETSC_FALSE));
-  PetscCall(Sample(c, x));
-  for (int i = 0; i < h->level[0].n; i++) {
-    all += x[i] * x[i];
-    off += (x[i] - y[i]) * (x[i] - y[i]);
-  }
-  *well = (PetscBool)(off <= ROUNDED * ROUNDED * all);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Prepares floats for the cycle of h if the options ask for floats, or if the results are close enough. The cycle is in doubles until a method that floats serve begins. o: the finest matrix; precision: an index of the list above */
 PetscErrorCode PCGPUAMGRound_Private(GPUAMG *h, GPUMGCycle *c, const GPUCSROperator *o, PetscInt precision, PetscBool *rounded)
 {
   const size_t   n       = (size_t)h->level[0].n;
   const char    *doubles = c->levels == 1 ? "one level" : c->krylov ? "K-cycles" : c->level[0].down.factors ? "factors" : NULL;
-  double        *x, *y;
+  double        *x, *y, all = 0, off = 0;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   *rounded = (PetscBool)(precision > 0 && !doubles);
   if (precision > 0 && doubles) PetscCall(PetscInfo(NULL, "A cycle with %s is in doubles\n", doubles));
-  if (*rounded) PetscCall(Round(h, c));
+  if (*rounded) { /* all numbers of the cycle that are not vectors */
+    const int    least = c->levels - Levels(c);
+    const size_t m = (size_t)c->level[c->bottom].n, dense = least ? m * m : 0, ends = GPUCSRAlignUp(sizeof(double) * GPUMG_ROUND_WORK);
+    size_t       bytes = ends + GPUCSRAlignUp(sizeof(float) * dense);
+    char        *next;
+
+    PetscCall(GPUAMGRound(h, Levels(c)));
+    for (int l = least; l < c->levels; l++) bytes += GPUCSRAlignUp(sizeof(float) * (size_t)c->level[l].n * (size_t)c->level[l].down.bs);
+    PetscCall(GPUCSRBufferGrow(c->dev, bytes, "float values of a multigrid cycle", &c->rounded));
+    next = (char *)c->rounded.p + ends;
+    for (int l = least; l < c->levels; l++) PetscCall(Copy(c->dev, (size_t)c->level[l].n * (size_t)c->level[l].down.bs, c->level[l].down.M.p, &next, &c->level[l].down.rounded));
+    if (dense) PetscCall(Copy(c->dev, dense, c->bottom ? c->tail.p : c->inverse.p, &next, &c->dense));
+  }
   if (*rounded && precision == 2) {
     PetscCall(Switch(h, c, o, PETSC_TRUE));
     PetscCall(PetscMalloc2(n, &x, n, &y));
-    ierr = RoundedWell(h, c, o, x, y, rounded);
+    ierr = Sample(c, y);
+    if (!ierr) ierr = Switch(h, c, o, PETSC_FALSE);
+    if (!ierr) ierr = Sample(c, x);
+    for (size_t i = 0; i < n && !ierr; i++) {
+      all += x[i] * x[i];
+      off += (x[i] - y[i]) * (x[i] - y[i]);
+    }
+    *rounded = (PetscBool)(off <= ROUNDED * ROUNDED * all); /* floats change a vector by little */
     PetscCall(PetscFree2(x, y));
     PetscCall(ierr);
   }

@@ -83,7 +83,7 @@ struct _n_GPUMGCycle {
   GPUMGKrylovMethod krylov;
   PetscBool         exact; /* a dense inverse solves on the coarsest level, otherwise a smoother */
   GPUCSRBuffer      inverse;
-  int               bottom;       /* level where cycles end: the finest of the small levels behind the dense matrix (densecoarse.c), else 0 */
+  int               bottom;       /* level where cycles end: the finest of the small levels behind the dense matrix, else 0 */
   GPUCSRBuffer      tail, panels; /* the dense matrix, and its work space */
   PetscBool         floats;       /* V- or W-cycles of one rank, whose operators, smoothers' data and level vectors are floats */
   GPUCSRBuffer      rounded;      /* their numbers at the ends, then M of the levels, and the dense matrix where cycles end: */
@@ -122,9 +122,7 @@ typedef struct {
 } GPUMGKey;
 
 /* key.c */
-GPUCSR_INTERN PetscErrorCode GPUMGKeyTake(PC, GPUMGKey *);
-GPUCSR_INTERN PetscErrorCode GPUMGKeySame(PC, GPUMGKey *, PetscBool *);
-GPUCSR_INTERN PetscErrorCode GPUMGKeyDestroy(GPUMGKey *);
+GPUCSR_INTERN PetscErrorCode GPUMGKeyNote(PC, GPUMGKey *, PetscBool *same);
 GPUCSR_INTERN PetscErrorCode GPUMGPlain(KSP, PetscBool *);
 GPUCSR_INTERN PetscErrorCode GPUMGInside(PC, PetscInt *, KSP **, KSP *);
 
@@ -133,11 +131,11 @@ GPUCSR_INTERN PetscErrorCode GPUMGAsked(PC, GPUMGOptions *);
 
 /* cycle.c */
 GPUCSR_INTERN PetscErrorCode GPUMGCycleRun(GPUMGCycle *, const double *b, double *x, const GPUCSRSums *);
-GPUCSR_INTERN PetscErrorCode GPUMGCycleRunColumns(GPUMGCycle *, int level, int cycles, int columns);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleApplyVecs(GPUMGCycle *, GPUCSREvent *, Vec b, Vec x);
 GPUCSR_INTERN size_t         GPUMGCycleVectorBytes(const GPUMGCycle *, int l);
 GPUCSR_INTERN void           GPUMGCycleVectors(GPUMGCycle *, int l);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleEnds(GPUMGCycle *);
+GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleKrylov(GPUMGCycle *, GPUMGKrylovMethod);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleForget(GPUMGCycle *);
 GPUCSR_INTERN PetscErrorCode GPUMGCycleDestroy(GPUMGCycle *);
@@ -146,9 +144,6 @@ GPUCSR_INTERN PetscErrorCode GPUMGCycleCheck(const GPUMGCycle *);
 
 /* pass.c, collective: sums of all ranks pass through the host. *error: of this rank, whose sums are then NaN */
 GPUCSR_INTERN PetscErrorCode GPUMGKrylovStepOfRanks(GPUCSRDevice, const GPUMGKrylov *, int step, MPI_Comm, PetscErrorCode *error, GPUCSRStream);
-
-/* densecoarse.c */
-GPUCSR_INTERN PetscErrorCode GPUMGTailMake(GPUMGCycle *, int most);
 
 /* polynomial.c */
 GPUCSR_INTERN PetscErrorCode GPUMGPolynomial(KSP, GPUMGSmoother *, PetscBool *);

@@ -180,36 +180,6 @@ PetscErrorCode GPUMGPlain(KSP ksp, PetscBool *plain)
 
 /* ---- preconditioners ---- */
 
-/* Settings in a type's private structure that a program can change without a new set-up */
-static PetscErrorCode NoteSettings(GPUMGKey *k, PC pc)
-{
-  static const char *const flags[] = {"PCJacobiGetUseAbs_C", "PCJacobiGetFixDiagonal_C"};
-  int                      type    = 0;
-  PetscInt                 its[2]  = {0, 0};
-  PetscReal                number  = 0;
-  PetscBool                has;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &has, PCJACOBI, PCSOR, ""));
-  if (!has) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscTryMethod(pc, "PCJacobiGetType_C", (PC, int *), (pc, &type));
-  PetscCall(NOTE(k, type));
-  for (int f = 0; f < 2; f++) {
-    PetscBool flag = PETSC_FALSE;
-
-    PetscTryMethod(pc, flags[f], (PC, PetscBool *), (pc, &flag));
-    PetscCall(NOTE(k, flag));
-  }
-  PetscTryMethod(pc, "PCJacobiGetRowl1Scale_C", (PC, PetscReal *), (pc, &number));
-  PetscTryMethod(pc, "PCSORGetOmega_C", (PC, PetscReal *), (pc, &number));
-  PetscTryMethod(pc, "PCSORGetIterations_C", (PC, PetscInt *, PetscInt *), (pc, &its[0], &its[1]));
-  PetscTryMethod(pc, "PCSORGetSymmetric_C", (PC, int *), (pc, &type));
-  PetscCall(NOTE(k, number));
-  PetscCall(NOTE(k, its));
-  PetscCall(NOTE(k, type));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The solvers inside a preconditioner that is set up; most types have none */
 PetscErrorCode GPUMGInside(PC pc, PetscInt *count, KSP **sub, KSP *one)
 {
@@ -231,11 +201,14 @@ PetscErrorCode GPUMGInside(PC pc, PetscInt *count, KSP **sub, KSP *one)
 
 static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
 {
-  struct _p_PC s;
-  Mat          factor = NULL;
-  PetscInt     count  = 0;
-  KSP         *sub = NULL, one = NULL;
-  PetscBool    factors;
+  struct _p_PC             s;
+  Mat                      factor = NULL;
+  PetscInt                 count = 0, its[2] = {0, 0};
+  KSP                     *sub = NULL, one = NULL;
+  PetscBool                factors, has;
+  static const char *const flags[] = {"PCJacobiGetUseAbs_C", "PCJacobiGetFixDiagonal_C"};
+  int                      type    = 0;
+  PetscReal                number  = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &factors, PCILU, PCICC, PCBJACOBI, ""));
@@ -249,7 +222,25 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
   PetscCall(NOTE(k, *pc->ops));
   PetscCall(NoteMat(k, pc->mat));
   PetscCall(NoteMat(k, pc->pmat));
-  PetscCall(NoteSettings(k, pc));
+  /* settings in a type's private structure that a program can change without a new set-up */
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)pc, &has, PCJACOBI, PCSOR, ""));
+  if (has) {
+    PetscTryMethod(pc, "PCJacobiGetType_C", (PC, int *), (pc, &type));
+    PetscCall(NOTE(k, type));
+    for (int f = 0; f < 2; f++) {
+      PetscBool flag = PETSC_FALSE;
+
+      PetscTryMethod(pc, flags[f], (PC, PetscBool *), (pc, &flag));
+      PetscCall(NOTE(k, flag));
+    }
+    PetscTryMethod(pc, "PCJacobiGetRowl1Scale_C", (PC, PetscReal *), (pc, &number));
+    PetscTryMethod(pc, "PCSORGetOmega_C", (PC, PetscReal *), (pc, &number));
+    PetscTryMethod(pc, "PCSORGetIterations_C", (PC, PetscInt *, PetscInt *), (pc, &its[0], &its[1]));
+    PetscTryMethod(pc, "PCSORGetSymmetric_C", (PC, int *), (pc, &type));
+    PetscCall(NOTE(k, number));
+    PetscCall(NOTE(k, its));
+    PetscCall(NOTE(k, type));
+  }
   if (pc->setupcalled && pc->ops->getfactoredmatrix && !factor) PetscCall(PCFactorGetMatrix(pc, &factor));
   PetscCall(NoteObject(k, factor));
   if (k->inside) PetscCall(GPUMGInside(pc, &count, &sub, &one));
@@ -260,61 +251,33 @@ static PetscErrorCode NotePC(GPUMGKey *k, PC pc)
 
 /* ---- hierarchies ---- */
 
-static PetscErrorCode NoteLevel(GPUMGKey *k, const PC_MG_Levels *level)
-{
-  PC_MG_Levels s;
-
-  PetscFunctionBegin;
-  memcpy(&s, level, sizeof(s)); /* except members that applications write */
-  s.b = s.x = s.r = s.crx = s.crb = NULL;
-  s.B = s.X = s.R = NULL;
-  k->inside       = (PetscBool)!s.level; /* the coarse solver's: asking for the solvers of PCBJACOBI changes its view */
-  PetscCall(NOTE(k, s));
-  PetscCall(NoteMat(k, s.A));
-  PetscCall(NoteObject(k, s.interpolate));
-  PetscCall(NoteObject(k, s.restrct));
-  PetscCall(NoteKSP(k, s.smoothd));
-  if (s.smoothu != s.smoothd) PetscCall(NoteKSP(k, s.smoothu));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode NoteAll(GPUMGKey *k, PC pc)
+/* Takes the present key of a PCMG, or compares with it; same NULL: takes it */
+PetscErrorCode GPUMGKeyNote(PC pc, GPUMGKey *k, PetscBool *same)
 {
   const PC_MG *mg = (const PC_MG *)pc->data;
   PC_MG        s;
 
   PetscFunctionBegin;
-  k->at      = 0;
-  k->differs = PETSC_FALSE;
+  k->comparing = (PetscBool)(same != NULL);
+  k->at        = 0;
+  k->differs   = PETSC_FALSE;
   memcpy(&s, mg, sizeof(s)); /* except members that PCApplyRichardson() writes */
   s.rtol = s.abstol = s.dtol = s.ttol = 0;
   PetscCall(NOTE(k, s));
-  for (PetscInt l = 0; mg->levels && l < mg->nlevels && !k->differs; l++) PetscCall(NoteLevel(k, mg->levels[l]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  for (PetscInt l = 0; mg->levels && l < mg->nlevels && !k->differs; l++) {
+    PC_MG_Levels each;
 
-/* The present key of a PCMG */
-PetscErrorCode GPUMGKeyTake(PC pc, GPUMGKey *k)
-{
-  PetscFunctionBegin;
-  k->comparing = PETSC_FALSE;
-  PetscCall(NoteAll(k, pc));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUMGKeySame(PC pc, GPUMGKey *k, PetscBool *same)
-{
-  PetscFunctionBegin;
-  k->comparing = PETSC_TRUE;
-  PetscCall(NoteAll(k, pc));
-  *same = (PetscBool)(!k->differs && k->at == k->used);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GPUMGKeyDestroy(GPUMGKey *k)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(k->bytes));
-  PetscCall(PetscMemzero(k, sizeof(*k)));
+    memcpy(&each, mg->levels[l], sizeof(each)); /* except members that applications write */
+    each.b = each.x = each.r = each.crx = each.crb = NULL;
+    each.B = each.X = each.R = NULL;
+    k->inside                = (PetscBool)!each.level; /* the coarse solver's: asking for the solvers of PCBJACOBI changes its view */
+    PetscCall(NOTE(k, each));
+    PetscCall(NoteMat(k, each.A));
+    PetscCall(NoteObject(k, each.interpolate));
+    PetscCall(NoteObject(k, each.restrct));
+    PetscCall(NoteKSP(k, each.smoothd));
+    if (each.smoothu != each.smoothd) PetscCall(NoteKSP(k, each.smoothu));
+  }
+  if (same) *same = (PetscBool)(!k->differs && k->at == k->used);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

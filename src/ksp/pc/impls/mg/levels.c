@@ -31,23 +31,16 @@ static PetscErrorCode Not(Why *w, const char what[], PetscInt level, const char 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a reason on one rank is the reason on all */
-static PetscErrorCode Settle(Why *w)
+/* Collective: a reason on one rank, or the error of its work alone, is the reason on all. a: that work, or NULL */
+static PetscErrorCode Settle(Why *w, const GPUCSRAttempt *a)
 {
-  int         mine = w->text[0] ? 1 : 0;
+  int         mine;
   PetscMPIInt first;
 
   PetscFunctionBegin;
+  if (a && a->error && !w->text[0]) PetscCall(PetscStrncpy(w->text, a->message, w->len));
+  mine = w->text[0] ? 1 : 0;
   if (w->size > 1) PetscCall(GPUCSRAgree(w->comm, &mine, NULL, w->text, w->len, &first));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Settle() after work of one rank alone: with several ranks its error becomes the reason on all */
-static PetscErrorCode SettleAttempt(Why *w, const GPUCSRAttempt *a)
-{
-  PetscFunctionBegin;
-  if (a->error && !w->text[0]) PetscCall(PetscStrncpy(w->text, a->message, w->len));
-  PetscCall(Settle(w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -58,7 +51,7 @@ static PetscErrorCode Reserve(Why *w, GPUCSRDevice dev, size_t bytes, const char
 
   PetscFunctionBegin;
   GPUCSRTryIf(w->size > 1, &attempt, GPUCSRBufferGrow(dev, bytes, what, m));
-  PetscCall(SettleAttempt(w, &attempt));
+  PetscCall(Settle(w, &attempt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -215,16 +208,6 @@ static PetscErrorCode Exchange(const GPUCSRRanks *r, char why[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Several ranks, collective: the whole matrix in r, and its diagonal block in A for the rest of this file */
-static PetscErrorCode GetRanks(Mat *A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRRanksGet_Private(*A, transposed, r, why, len));
-  if (!why[0]) PetscCall(Exchange(r, why, len));
-  PetscCall(MatMPIAIJGetSeqAIJ(*A, A, NULL, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The device data of a matrix of the cycle */
 static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], PetscInt level, GPUMGMatrix *m, Why *w)
 {
@@ -246,7 +229,11 @@ static PetscErrorCode Operator(Mat A, PetscBool transposed, const char what[], P
   PetscCall(MatGPUCSRLevelBecome_Private(A)); /* it has no transpose on the device */
   PetscCall(PetscObjectTypeCompare((PetscObject)A, w->size > 1 ? MATMPIAIJGPUCSR : MATSEQAIJGPUCSR, &isgpucsr));
   if (!isgpucsr) PetscFunctionReturn(Not(w, what, level, ((PetscObject)A)->type_name, NULL, NULL));
-  if (w->size > 1) PetscCall(GetRanks(&A, transposed, &m->r, alone, sizeof(alone)));
+  if (w->size > 1) { /* the whole matrix in r, and its diagonal block for the rest of this file */
+    PetscCall(MatGPUCSRRanksGet_Private(A, transposed, &m->r, alone, sizeof(alone)));
+    if (!alone[0]) PetscCall(Exchange(&m->r, alone, sizeof(alone)));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
+  }
   PetscCall(MatGPUCSROperatorGet_Private(A, transposed, o, whynot, sizeof(whynot)));
   if (!o->dev) PetscCall(Not(w, what, level, whynot, NULL, NULL));
   else if (alone[0]) PetscCall(Not(w, what, level, alone, NULL, NULL));
@@ -290,22 +277,6 @@ PetscErrorCode GPUMGLevelsMoved(const GPUMGCycle *c, PetscBool *moved)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The factor of a smoother's PC, if it is on the device of the level */
-static PetscErrorCode Factor(KSP ksp, PetscInt rows, GPUCSRDevice dev, PetscInt level, GPUMGSmoother *m, Why *w)
-{
-  Mat          F;
-  GPUCSRDevice on = NULL;
-
-  PetscFunctionBegin;
-  m->bs      = 0;
-  m->factors = PETSC_TRUE;
-  PetscCall(PCFactorOf_Private(ksp->pc, &F));
-  if (F) PetscCall(MatGPUCSRFactorDevice_Private(F, &on));
-  if (rows && on == dev) PetscCall(MatGPUCSRFactorFind_Private(F, &m->factor));
-  else if (rows) PetscCall(Not(w, "a factor", level, "that is not on the device of its matrix, or has failed", NULL, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ksp: set up. Reads its steps, if the device can run them */
 static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, PetscInt level, GPUMGSmoother *m, Why *w)
 {
@@ -330,7 +301,18 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &diagonal));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCPBJACOBI, &blocks));
   PetscCall(MatGetLocalSize(P, &n, NULL));
-  if (!none && !diagonal && !blocks) PetscFunctionReturn(Factor(ksp, n, o->dev, level, m, w));
+  if (!none && !diagonal && !blocks) { /* the factor of a smoother's PC, if it is on the device of the level */
+    Mat          F;
+    GPUCSRDevice on = NULL;
+
+    m->bs      = 0;
+    m->factors = PETSC_TRUE;
+    PetscCall(PCFactorOf_Private(ksp->pc, &F));
+    if (F) PetscCall(MatGPUCSRFactorDevice_Private(F, &on));
+    if (n && on == o->dev) PetscCall(MatGPUCSRFactorFind_Private(F, &m->factor));
+    else if (n) PetscCall(Not(w, "a factor", level, "that is not on the device of its matrix, or has failed", NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (blocks) PetscCall(MatGetBlockSize(P, &bs));
   if (bs > LARGEST_BLOCK) PetscFunctionReturn(Not(w, "preconditioner", level, "pbjacobi of blocks that are too large", NULL, NULL));
   m->bs = none ? 0 : (int)bs;
@@ -339,7 +321,7 @@ static PetscErrorCode Smoother(KSP ksp, Mat residual, const GPUCSROperator *o, P
   if (w->size > 1 && w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (bs > 1) GPUCSRTryIf(w->size > 1, &attempt, GPUMGPCColumns(o->dev, ksp, n, bs, (double *)m->M.p));
   else GPUCSRTryIf(w->size > 1, &attempt, GPUMGPCDiagonal(o, ksp, (double *)m->M.p));
-  PetscCall(SettleAttempt(w, &attempt));
+  PetscCall(Settle(w, &attempt));
   if (w->size > 1 && w->text[0]) PetscCall(Renew(ksp)); /* on all ranks, or tags of PETSc's later messages differ */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -394,51 +376,13 @@ static PetscErrorCode CoarseAllgather(GPUMGCycle *c, KSP ksp, Mat A, int n, Why 
   PetscCall(PetscMalloc2((size_t)rows * (size_t)n, &own, count, &all));
   GPUCSRTry(&attempt, GPUMGPCProbe(ksp, rows, first, n, own));
   PetscCall(GPUMGRanksAllgather(w->comm, rows * n, MPI_DOUBLE, own, all)); /* also after an error on this rank, because all ranks make this call */
-  PetscCall(SettleAttempt(w, &attempt));
+  PetscCall(Settle(w, &attempt));
   if (w->text[0]) PetscCall(Renew(ksp));
   else {
     GPUCSRTry(&attempt, GPUCSRUpload(c->dev, c->inverse.p, GPUCSR_DOUBLE, all, GPUCSR_DOUBLE, count, PETSC_FALSE, c->dev->stream, NULL));
-    PetscCall(SettleAttempt(w, &attempt));
+    PetscCall(Settle(w, &attempt));
   }
   PetscCall(PetscFree2(own, all));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: cycles of several ranks end in a dense matrix, which multiplies the gathered right-hand side. The level's x is then a part of the gathered solution */
-static PetscErrorCode Whole(GPUMGCycle *c, Why *w)
-{
-  Mat      A = c->level[0].A.A;
-  PetscInt n, first;
-
-  PetscFunctionBegin;
-  if (!c->exact) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetSize(A, &n, NULL));
-  PetscCall(MatGetOwnershipRange(A, &first, NULL));
-  PetscCall(Reserve(w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->coarsevectors));
-  if (w->text[0]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRRanksEverything_Private(A, A->rmap, &c->gathermatrix));
-  PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", 0, &c->gather, w));
-  PetscCall(Settle(w));
-  c->coarserows  = (int)n;
-  c->coarsefirst = (int)first;
-  c->level[0].x  = (double *)c->coarsevectors.p + n + first;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: a direct solver may have refused a column of the inverse. PETSc's cycle then tells of a failure. The column was a solve, whose failure ends with the solver's next one */
-static PetscErrorCode Refused(KSP ksp, Why *w)
-{
-  GPUCSRWrap    *wrap;
-  PCFailedReason why;
-
-  PetscFunctionBegin;
-  PetscCall(PCGetFailedReason(ksp->pc, &why));
-  if (why) {
-    PetscCall(GPUCSRWrapGet((PetscObject)ksp, &wrap));
-    if (wrap) wrap->failed = PETSC_TRUE;
-    PetscCall(Not(w, "a coarse solver", 0, "that has refused a solution", NULL, NULL));
-  }
-  PetscCall(Settle(w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -476,7 +420,19 @@ static PetscErrorCode CoarseSolver(GPUMGCycle *c, KSP ksp, Why *w)
     PetscCall(GPUCSRBufferGrow(c->dev, sizeof(double) * (size_t)L->n * (size_t)L->n, "the inverse of a coarse operator", &c->inverse));
     PetscCall(GPUMGPCColumns(c->dev, ksp, L->n, L->n, (double *)c->inverse.p));
   }
-  if (!w->text[0]) PetscCall(Refused(ksp, w));
+  /* a direct solver may have refused a column of the inverse. PETSc's cycle then tells of a failure. The column was a solve, whose failure ends with the solver's next one */
+  if (!w->text[0]) {
+    GPUCSRWrap    *wrap;
+    PCFailedReason why;
+
+    PetscCall(PCGetFailedReason(ksp->pc, &why));
+    if (why) {
+      PetscCall(GPUCSRWrapGet((PetscObject)ksp, &wrap));
+      if (wrap) wrap->failed = PETSC_TRUE;
+      PetscCall(Not(w, "a coarse solver", 0, "that has refused a solution", NULL, NULL));
+    }
+    PetscCall(Settle(w, NULL));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -542,7 +498,7 @@ static PetscErrorCode Level(PC_MG_Levels **p, PetscInt l, GPUMGCycle *c, Why *w)
   other     = (PetscBool)(L->A.o.dev && c->dev && c->dev != L->A.o.dev);
   if (other) PetscCall(Not(w, "a matrix", l, "on another device", NULL, NULL));
   else if (L->A.o.dev) c->dev = L->A.o.dev;
-  PetscCall(Settle(w));
+  PetscCall(Settle(w, NULL));
   if (!L->A.o.dev || other || (w->size > 1 && w->text[0])) PetscFunctionReturn(PETSC_SUCCESS);
   if (!l) PetscFunctionReturn(PETSC_SUCCESS);
   if (p[l]->residual != PCMGResidualDefault || (p[l]->A && p[l]->A != A) || p[l]->cr) PetscCall(Not(w, "a residual", l, "or relaxation of the program's", NULL, NULL));
@@ -580,7 +536,7 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
     if (!c->dev || (w.size > 1 && why[0])) PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (PetscInt l = 1; l < c->levels; l++) PetscCall(Transfers(p[l], l, &c->level[l], &w));
-  PetscCall(Settle(&w));
+  PetscCall(Settle(&w, NULL));
   if (c->level[0].A.o.dev) PetscCall(CoarseSolver(c, p[0]->smoothd, &w));
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   for (int l = 0; l < c->levels; l++) {
@@ -589,7 +545,23 @@ PetscErrorCode GPUMGLevelsTake(PC pc, GPUMGCycle *c, PetscBool *ok, char why[], 
   }
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   if (w.size == 1) PetscCall(GPUMGTailMake(c, (int)o.tail));
-  else PetscCall(Whole(c, &w));
+  else if (c->exact) {
+    Mat      A = c->level[0].A.A;
+    PetscInt n, first;
+
+    /* cycles of several ranks end in a dense matrix, which multiplies the gathered right-hand side. The level's x is then a part of the gathered solution */
+    PetscCall(MatGetSize(A, &n, NULL));
+    PetscCall(MatGetOwnershipRange(A, &first, NULL));
+    PetscCall(Reserve(&w, c->dev, 2 * sizeof(double) * (size_t)n, "vectors of a coarse operator", &c->coarsevectors));
+    if (!w.text[0]) {
+      PetscCall(MatGPUCSRRanksEverything_Private(A, A->rmap, &c->gathermatrix));
+      PetscCall(Operator(c->gathermatrix, PETSC_FALSE, "all of a right-hand side", 0, &c->gather, &w));
+      PetscCall(Settle(&w, NULL));
+      c->coarserows  = (int)n;
+      c->coarsefirst = (int)first;
+      c->level[0].x  = (double *)c->coarsevectors.p + n + first;
+    }
+  }
   *ok = (PetscBool)!why[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,21 +10,6 @@
 
 /* Numbers compared for a level: its smoothers, and its visits in a cycle */
 #define NUMBERS 9
-static PetscErrorCode Level(const PC_MG_Levels *p, int64_t mine[NUMBERS])
-{
-  const KSP smoother[] = {p->smoothd, p->smoothu};
-  int       n          = 0;
-
-  PetscFunctionBegin;
-  mine[n++] = p->cycles;
-  for (int up = 0; up < 2; up++) {
-    mine[n++] = GPUCSRNumberOf(((PetscObject)smoother[up])->type_name);
-    mine[n++] = GPUCSRNumberOf(((PetscObject)smoother[up]->pc)->type_name);
-    mine[n++] = smoother[up]->max_it;
-    mine[n++] = (int64_t)smoother[up]->guess_zero;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Collective: reads and checks the options of a PC after its set-up */
 PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
@@ -52,7 +37,19 @@ PetscErrorCode GPUMGAsked(PC pc, GPUMGOptions *o)
 
     PetscCall(PetscArraycpy(mine, first, OPTIONS));
   }
-  for (PetscInt l = 0; l < levels; l++) PetscCall(Level(mg->levels[l], mine + OPTIONS + NUMBERS * l));
+  for (PetscInt l = 0; l < levels; l++) {
+    const PC_MG_Levels *p          = mg->levels[l];
+    const KSP           smoother[] = {p->smoothd, p->smoothu};
+    int64_t            *next       = mine + OPTIONS + NUMBERS * l;
+
+    *next++ = p->cycles;
+    for (int up = 0; up < 2; up++) {
+      *next++ = GPUCSRNumberOf(((PetscObject)smoother[up])->type_name);
+      *next++ = GPUCSRNumberOf(((PetscObject)smoother[up]->pc)->type_name);
+      *next++ = smoother[up]->max_it;
+      *next++ = (int64_t)smoother[up]->guess_zero;
+    }
+  }
   PetscCall(GPUCSRSameOnAllRanks(comm, PETSC_STATIC_ARRAY_LENGTH(mine), mine, &differs));
   if (!o->wanted && differs >= OURS) PetscFunctionReturn(PETSC_SUCCESS); /* PETSc's cycles */
   PetscCheck(differs >= OPTIONS, comm, PETSC_ERR_ARG_INCOMP, "-%spc_mg_%s is not the same on all ranks: it must be", prefix, options[differs]);

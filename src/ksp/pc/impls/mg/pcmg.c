@@ -48,7 +48,7 @@ static PetscErrorCode Look(PC pc, Multigrid *m, PetscBool *failed, PetscBool *st
 
   PetscFunctionBegin;
   all[0] = dev && dev->failed[0];
-  if (same && !all[0]) PetscCall(GPUMGKeySame(pc, &m->key, &same));
+  if (same && !all[0]) PetscCall(GPUMGKeyNote(pc, &m->key, &same));
   if (same && !all[0] && m->ok) PetscCall(GPUMGLevelsMoved(&m->cycle, &moved));
   all[1] = !same || moved;
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)pc), &size));
@@ -101,7 +101,7 @@ static PetscErrorCode MultigridTake(PC pc, Multigrid *m)
     PetscCall(Tell(pc, m));
     PetscCall(GPUMGCycleDestroy(c));
   }
-  PetscCall(GPUMGKeyTake(pc, &m->key)); /* smoothers may have been set up */
+  PetscCall(GPUMGKeyNote(pc, &m->key, NULL)); /* smoothers may have been set up */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -262,7 +262,8 @@ static PetscErrorCode MultigridRelease(void *data)
   if (m->event && dev && !dev->failed[0]) PetscCall(dev->ops->eventdestroy(dev->id, m->event));
   m->event = NULL;
   PetscCall(GPUMGCycleDestroy(&m->cycle));
-  PetscCall(GPUMGKeyDestroy(&m->key));
+  PetscCall(PetscFree(m->key.bytes));
+  PetscCall(PetscMemzero(&m->key, sizeof(m->key)));
   PetscCall(PCGAMGRelease_Private(&m->gamg, PETSC_TRUE));
   m->taken = m->ok = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -326,14 +327,29 @@ static PetscErrorCode PCSetUp_GAMG_GPUCSR(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Reads again the options that PETSc keeps in private data. PETSc has read its options before, and may have changed the type */
 static PetscErrorCode PCSetFromOptions_GAMG_GPUCSR(PC pc, GPUCSROptionItems PetscOptionsObject)
 {
-  Multigrid *m;
+  PetscOptions options = ((PetscObject)pc)->options;
+  const char  *prefix  = ((PetscObject)pc)->prefix;
+  PetscBool    levels, squares, squared;
+  PetscInt     old = 0;
+  PCGAMGData  *d   = NULL;
+  Multigrid   *m;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapData((PetscObject)pc, &m));
   PetscCall((*m->wrap->petsc.pc.setfromoptions)(pc, PetscOptionsObject));
-  PetscCall(PCGAMGSetFromOptions_Private(pc));
+  PetscCall(PCGAMGDataOf_Private(pc, &d));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_agg_nsmooths", &d->nsmooths, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_coarsening", &d->aggressive, &levels));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_square_graph", &old, &squares));
+  PetscCall(PetscOptionsGetBool(options, prefix, "-pc_gamg_aggressive_square_graph", &d->squared, &squared));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-pc_gamg_aggressive_mis_k", &d->distance, NULL));
+  if (squares && !levels && !squared) {
+    d->aggressive = old;
+    d->squared    = PETSC_TRUE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -99,25 +99,6 @@ static PetscErrorCode Steps(KSP ksp, Mat A, const Solve *small, GPUMGSmoother *m
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A small solve for a method with so many work vectors */
-static PetscErrorCode Small(PetscInt nwork, Mat *A, Solve *s)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(s, sizeof(*s)));
-  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, ROWS, ROWS, NULL, A));
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(PCCreate(PETSC_COMM_SELF, &s->pc));
-  PetscCall(PCSetType(s->pc, PCNONE));
-  PetscCall(PCSetOperators(s->pc, *A, *A));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, ROWS, &s->x));
-  PetscCall(VecDuplicate(s->x, &s->b));
-  PetscCall(VecSet(s->b, 1.0));
-  PetscCall(VecDuplicateVecs(s->x, PetscMax(1, nwork), &s->work));
-  s->guesszero = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Reads the steps of a KSP after its set-up; good: at most GPUMG_STEPS polynomial steps */
 PetscErrorCode GPUMGPolynomial(KSP ksp, GPUMGSmoother *m, PetscBool *good)
 {
@@ -131,8 +112,20 @@ PetscErrorCode GPUMGPolynomial(KSP ksp, GPUMGSmoother *m, PetscBool *good)
   m->steps    = (int)ksp->max_it;
   m->fromzero = ksp->guess_zero;
   if (!m->steps) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Small(ksp->nwork, &A, &small));
-  ierr = Steps(ksp, A, &small, m, good);
+  /* a small solve for a method with so many work vectors */
+  PetscCall(PetscMemzero(&small, sizeof(small)));
+  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, ROWS, ROWS, NULL, &A));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(PCCreate(PETSC_COMM_SELF, &small.pc));
+  PetscCall(PCSetType(small.pc, PCNONE));
+  PetscCall(PCSetOperators(small.pc, A, A));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, ROWS, &small.x));
+  PetscCall(VecDuplicate(small.x, &small.b));
+  PetscCall(VecSet(small.b, 1.0));
+  PetscCall(VecDuplicateVecs(small.x, PetscMax(1, ksp->nwork), &small.work));
+  small.guesszero = PETSC_TRUE;
+  ierr            = Steps(ksp, A, &small, m, good);
   PetscCall(VecDestroyVecs(PetscMax(1, ksp->nwork), &small.work));
   PetscCall(VecDestroy(&small.x));
   PetscCall(VecDestroy(&small.b));

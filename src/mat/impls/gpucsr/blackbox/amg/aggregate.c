@@ -140,26 +140,6 @@ static PetscErrorCode Graph(GPUAMG *h, int l, const GPUAMGGraphs *g, GPUAMGWork 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One round: the largest priority within distance k - 1 spreads to neighbours, and vertices decide by the largest within k */
-static PetscErrorCode Round(GPUAMG *h, int n, int k, uint32_t *spread, GPUAMGWork *w)
-{
-  const GPUAMGOps *ops = GPUAMGOf(h->dev);
-  GPUAMGWork       s   = *w;
-
-  PetscFunctionBegin;
-  s.keys = w->key;
-  for (int d = 1; d < k; d++) {
-    s.next = spread + (size_t)(d - 1) * (size_t)n;
-    PetscCall((*ops->rows)(h->dev, GPUAMG_SPREAD, n, &s));
-    s.keys = s.next;
-  }
-  s.next = w->next;
-  PetscCall((*ops->rows)(h->dev, GPUAMG_DECIDE, n, &s));
-  w->next = w->key;
-  w->key  = s.next;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Roots, of which no two are within distance k, and of which each other vertex has one within it. Where connections have a direction, a root may depend on a later one */
 static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
 {
@@ -174,8 +154,21 @@ static PetscErrorCode Roots(GPUAMG *h, int n, int k, GPUAMGWork *w)
     const int rounds = q ? ROUNDS : 2 * ROUNDS;
 
     for (int r = 0; r < rounds; r++) {
+      const GPUAMGOps *ops = GPUAMGOf(h->dev);
+      GPUAMGWork       s   = *w;
+
       if (r == rounds - 1) PetscCall(h->dev->ops->zero(h->dev->id, w->flag, sizeof(int32_t), h->dev->stream));
-      PetscCall(Round(h, n, k, spread, w));
+      /* one round: the largest priority within distance k - 1 spreads to neighbours, and vertices decide by the largest within k */
+      s.keys = w->key;
+      for (int d = 1; d < k; d++) {
+        s.next = spread + (size_t)(d - 1) * (size_t)n;
+        PetscCall((*ops->rows)(h->dev, GPUAMG_SPREAD, n, &s));
+        s.keys = s.next;
+      }
+      s.next = w->next;
+      PetscCall((*ops->rows)(h->dev, GPUAMG_DECIDE, n, &s));
+      w->next  = w->key;
+      w->key   = s.next;
       w->fresh = 0;
     }
     PetscCall(GPUCSRRead(h->dev, &flag, w->flag, sizeof(flag)));

@@ -145,28 +145,6 @@ static PetscErrorCode Blocks(GPUAMG *h, int l, void *of, const double *from, dou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What smooths a level, and its bound, where this is not the diagonal or a factor */
-static PetscErrorCode Smoother(GPUAMG *h, int l)
-{
-  GPUAMGLevel *L = &h->level[l];
-  GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A), .bs = L->bs, .dinv = (double *)L->dinv.p};
-
-  PetscFunctionBegin;
-  L->bound = L->lambda;
-  if (h->o.smoother == GPUAMG_BY_SIZES) {
-    PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n, "the smoother of a level", &L->smooth));
-    w.dinv = (double *)L->smooth.p;
-    PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SIZES, L->n, &w));
-    L->bound = 1;
-  }
-  if (h->o.smoother != GPUAMG_BY_BLOCKS || L->bs == 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n * (size_t)L->bs, "the smoother of a level", &L->smooth));
-  w.coarse = (double *)L->smooth.p;
-  PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &w));
-  PetscCall(GPUAMGBound(h, l, Blocks, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The diagonal of a level, and an estimate of the largest eigenvalue where a smoother needs one. All in one question to the device */
 static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
 {
@@ -200,7 +178,23 @@ static PetscErrorCode Values(GPUAMG *h, int l, GPUCSRBool smoothed)
   if (!(L->lambda > 0)) L->lambda = 1;
   h->problem = flag;
   h->at      = l;
-  if (smoothed && !flag) PetscCall(Smoother(h, l));
+  if (smoothed && !flag) { /* what smooths a level, and its bound, where this is not the diagonal or a factor */
+    GPUAMGWork s = {.A = GPUAMGRowsOf(&L->A), .bs = L->bs, .dinv = (double *)L->dinv.p};
+
+    L->bound = L->lambda;
+    if (h->o.smoother == GPUAMG_BY_SIZES) {
+      PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n, "the smoother of a level", &L->smooth));
+      s.dinv = (double *)L->smooth.p;
+      PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_SIZES, L->n, &s));
+      L->bound = 1;
+    }
+    if (h->o.smoother == GPUAMG_BY_BLOCKS && L->bs != 1) {
+      PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * (size_t)L->n * (size_t)L->bs, "the smoother of a level", &L->smooth));
+      s.coarse = (double *)L->smooth.p;
+      PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_INVERSES, L->n / L->bs, &s));
+      PetscCall(GPUAMGBound(h, l, Blocks, NULL));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -265,32 +259,13 @@ static PetscErrorCode Left(GPUAMG *h, int l)
   GPUAMGWork   w = {.A = GPUAMGRowsOf(&L->A), .from = GPUAMGRowsOf(&L->P[h->o.nsmooths])};
 
   PetscFunctionBegin;
-  if (!L->reached) {
-    PetscCall(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  if (!L->reached) PetscFunctionReturn(GPUCSRSpGEMMValues(&L->A, &L->P[h->o.nsmooths], &L->aprows, &L->AP));
   if (!L->AP.dev) {
     PetscCall(GPUCSRCSRCreate(h->dev, L->n, h->level[l + 1].n, L->apnnz, &L->AP));
     PetscCall(h->dev->ops->copy(h->dev->id, L->AP.array[CSR_ROWPTR].data, L->aprow.p, sizeof(int32_t) * ((size_t)L->n + 1), GPUCSR_ON_DEVICE, h->dev->stream));
   }
   w.to = GPUAMGRowsOf(&L->AP);
   PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_REACHED, L->n, &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Frees the first product, which Left() makes again from its row pointers */
-static PetscErrorCode LeftFree(GPUAMG *h, int l)
-{
-  GPUAMGLevel *L     = &h->level[l];
-  const size_t bytes = sizeof(int32_t) * ((size_t)L->n + 1);
-
-  PetscFunctionBegin;
-  if (!L->aprow.p) {
-    PetscCall(GPUCSRBufferGrow(h->dev, bytes, "row pointers of a product", &L->aprow));
-    PetscCall(h->dev->ops->copy(h->dev->id, L->aprow.p, L->AP.array[CSR_ROWPTR].data, bytes, GPUCSR_ON_DEVICE, h->dev->stream));
-    L->apnnz = L->AP.nnz;
-  }
-  PetscCall(GPUCSRStorageDestroy(&L->AP));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -301,16 +276,17 @@ static PetscErrorCode Right(GPUAMG *h, int l)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRSpGEMMValues(&L->R, &L->AP, &L->crows, &C->A));
-  if (L->reached) PetscCall(LeftFree(h, l));
-  if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  if (L->reached) { /* frees the first product, which Left() makes again from its row pointers */
+    const size_t bytes = sizeof(int32_t) * ((size_t)L->n + 1);
 
-static PetscErrorCode Galerkin(GPUAMG *h, int l)
-{
-  PetscFunctionBegin;
-  PetscCall(Left(h, l));
-  PetscCall(Right(h, l));
+    if (!L->aprow.p) {
+      PetscCall(GPUCSRBufferGrow(h->dev, bytes, "row pointers of a product", &L->aprow));
+      PetscCall(h->dev->ops->copy(h->dev->id, L->aprow.p, L->AP.array[CSR_ROWPTR].data, bytes, GPUCSR_ON_DEVICE, h->dev->stream));
+      L->apnnz = L->AP.nnz;
+    }
+    PetscCall(GPUCSRStorageDestroy(&L->AP));
+  }
+  if (C->ns > 1) PetscCall((*GPUAMGOf(h->dev)->rows)(h->dev, GPUAMG_DEAD, C->n, &w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -356,15 +332,11 @@ static PetscErrorCode Coarser(GPUAMG *h, int l, GPUAMGGraphs *g)
 
   PetscFunctionBegin;
   L->reached = PETSC_FALSE;
-  if (g->on) {
-    PetscCall(GPUAMGGraphsGalerkin(h, l, g));
-    PetscCall(Galerkin(h, l));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (Reaches(h, l)) PetscCall(GPUAMGReach(h, &L->A, &L->P[h->o.nsmooths], &L->AP, &L->reached));
-  if (!L->reached) PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
+  if (g->on) PetscCall(GPUAMGGraphsGalerkin(h, l, g));
+  else if (Reaches(h, l)) PetscCall(GPUAMGReach(h, &L->A, &L->P[h->o.nsmooths], &L->AP, &L->reached));
+  if (!g->on && !L->reached) PetscCall(GPUCSRSpGEMMSymbolic(&L->A, &L->P[h->o.nsmooths], &L->AP, &L->aprows));
   PetscCall(Left(h, l));
-  PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
+  if (!g->on) PetscCall(GPUCSRSpGEMMSymbolic(&L->R, &L->AP, &C->A, &L->crows));
   PetscCall(Right(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,27 +350,6 @@ static PetscErrorCode Plans(GPUAMG *h, int l)
   PetscCall(GPUCSRPlanLend(&L->R, 0, &L->planR));
   PetscCall(GPUCSRPlanLend(&C->A, L->crows.longest, &C->own));
   C->plan = &C->own;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* more: there is a next level, which is smaller */
-static PetscErrorCode Coarsen(GPUAMG *h, int l, GPUAMGGraphs *g, GPUCSRBool *more)
-{
-  GPUAMGLevel   *L       = &h->level[l];
-  GPUCSRStorage  members = {0};
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  members.dev = h->dev;
-  GPUAMGPhase(h, GPUAMG_STRENGTH, GPUAMGGraphsBegin(h, l, g));
-  GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, g, &members), ierr);
-  *more = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
-  if (*more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, g, &members), ierr);
-  PetscCall(GPUCSRStorageDestroy(&members));
-  PetscCall(ierr);
-  if (!*more) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l, g));
-  GPUAMGPhase(h, GPUAMG_BUILD, Plans(h, l));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -442,7 +393,22 @@ static PetscErrorCode Build(GPUAMG *h, const double *basis, GPUAMGGraphs *g)
     GPUAMGPhase(h, GPUAMG_EIGENVALUE, Values(h, l, (GPUCSRBool)!h->exact));
     if (!l && !last && !h->problem) GPUAMGPhase(h, GPUAMG_STRENGTH, Weak(h, &h->weak));
     more = (GPUCSRBool)(!last && !h->problem);
-    if (more) PetscCall(Coarsen(h, l, g, &more));
+    if (more) { /* the next level, if it is smaller */
+      GPUAMGLevel   *L       = &h->level[l];
+      GPUCSRStorage  members = {.dev = h->dev};
+      PetscErrorCode ierr;
+
+      GPUAMGPhase(h, GPUAMG_STRENGTH, GPUAMGGraphsBegin(h, l, g));
+      GPUAMGPhaseTry(h, GPUAMG_AGGREGATE, GPUAMGAggregates(h, l, g, &members), ierr);
+      more = (GPUCSRBool)(!ierr && L->aggregates > 0 && (double)L->aggregates * L->ns < 0.9 * L->n);
+      if (more) GPUAMGPhaseTry(h, GPUAMG_PROLONGATOR, Prolongator(h, l, g, &members), ierr);
+      PetscCall(GPUCSRStorageDestroy(&members));
+      PetscCall(ierr);
+      if (more) {
+        GPUAMGPhase(h, GPUAMG_GALERKIN, Coarser(h, l, g));
+        GPUAMGPhase(h, GPUAMG_BUILD, Plans(h, l));
+      }
+    }
   }
   h->exact = (GPUCSRBool)(h->level[h->levels - 1].n <= GPUCSRMachineShared.inverse_rows);
   GPUAMGPhase(h, GPUAMG_COARSE, GPUAMGCoarsest(h));
@@ -554,6 +520,14 @@ PetscErrorCode GPUAMGOneLevel(GPUAMG *h, const GPUAMGOptions *o, const GPUCSRSto
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Galerkin(GPUAMG *h, int l)
+{
+  PetscFunctionBegin;
+  PetscCall(Left(h, l));
+  PetscCall(Right(h, l));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values of the smoothed prolongator and of its transpose */
 static PetscErrorCode ProlongatorValues(GPUAMG *h, int l)
 {
@@ -602,41 +576,36 @@ PetscErrorCode GPUAMGRefresh(GPUAMG *h, const GPUCSRStorage *A, GPUCSRPlan *plan
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LevelDestroy(GPUAMG *h, int l)
-{
-  GPUAMGLevel   *L     = &h->level[l];
-  GPUCSRStorage *all[] = {l ? &L->A : NULL, &L->R, &L->AP, &L->T};
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRPlanReturn(&L->own));
-  PetscCall(GPUCSRPlanReturn(&L->planP));
-  PetscCall(GPUCSRPlanReturn(&L->planR));
-  PetscCall(GPUCSRPlanReturn(&L->planT));
-  for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
-  if (L->map) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, (void **)&L->map));
-  if (L->tmap) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->T.nnz, (void **)&L->tmap));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
-    if (all[k] && all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
-  for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
-    PetscCall(GPUCSRStorageDestroy(&L->P[k]));
-    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->prows[k]));
-  }
-  PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
-  PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->dinv));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->smooth));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->aprow));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->basis));
-  PetscCall(GPUCSRBufferFree(h->dev, &L->dead));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUAMGDestroy(GPUAMG *h)
 {
   PetscFunctionBegin;
   if (!h->dev) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUAMGTemporaries(h));
-  for (int l = 0; l < GPUAMG_LEVELS; l++) PetscCall(LevelDestroy(h, l));
+  for (int l = 0; l < GPUAMG_LEVELS; l++) {
+    GPUAMGLevel   *L     = &h->level[l];
+    GPUCSRStorage *all[] = {l ? &L->A : NULL, &L->R, &L->AP, &L->T};
+
+    PetscCall(GPUCSRPlanReturn(&L->own));
+    PetscCall(GPUCSRPlanReturn(&L->planP));
+    PetscCall(GPUCSRPlanReturn(&L->planR));
+    PetscCall(GPUCSRPlanReturn(&L->planT));
+    for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
+    if (L->map) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->R.nnz, (void **)&L->map));
+    if (L->tmap) PetscCall(GPUCSRFree(h->dev, sizeof(int32_t) * (size_t)L->T.nnz, (void **)&L->tmap));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all); k++)
+      if (all[k] && all[k]->dev) PetscCall(GPUCSRStorageDestroy(all[k]));
+    for (int k = 0; k <= GPUAMG_SMOOTHS; k++) {
+      PetscCall(GPUCSRStorageDestroy(&L->P[k]));
+      PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->prows[k]));
+    }
+    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->aprows));
+    PetscCall(GPUCSRRowClassesDestroy(h->dev, &L->crows));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->dinv));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->smooth));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->aprow));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->basis));
+    PetscCall(GPUCSRBufferFree(h->dev, &L->dead));
+  }
   PetscCall(GPUCSRBufferFree(h->dev, &h->inverse));
   PetscCall(GPUCSRBufferFree(h->dev, &h->inverseT));
   PetscCall(PetscMemzero(h, sizeof(*h)));
@@ -658,4 +627,43 @@ double GPUAMGBytes(const GPUAMG *h)
     for (int k = 0; k < 3; k++) bytes += GPUCSRStorageBytes(&L->rounded[k].A);
   }
   return bytes;
+}
+
+/* ---- what a hierarchy has only after it is asked for ---- */
+
+/* What transposed cycles need: coarse matrices and the inverse transposed. The finest is the caller's */
+PetscErrorCode GPUAMGTransposes(GPUAMG *h)
+{
+  const size_t n = (size_t)h->level[h->levels - 1].n;
+
+  PetscFunctionBegin;
+  for (int l = 1; l < h->levels; l++) {
+    GPUAMGLevel *L = &h->level[l];
+
+    if (L->T.format) continue;
+    PetscCall(GPUCSRTransposeStorage(&L->A, &L->T, &L->tmap));
+    PetscCall(GPUCSRPlanLend(&L->T, 0, &L->planT));
+  }
+  if (!h->exact || h->inverseT.p) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRBufferGrow(h->dev, sizeof(double) * n * n, "the inverse of a coarse operator", &h->inverseT));
+  PetscCall(h->dev->ops->copy(h->dev->id, h->inverseT.p, h->inverse.p, sizeof(double) * n * n, GPUCSR_ON_DEVICE, h->dev->stream));
+  PetscCall((*GPUAMGOf(h->dev)->transpose)(h->dev, (int)n, (double *)h->inverseT.p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes plans in single precision beside the double plans, for the matrices of the finest levels, so many, and frees all others */
+PetscErrorCode GPUAMGRound(GPUAMG *h, int levels)
+{
+  PetscFunctionBegin;
+  for (int l = 0; l < h->levels; l++) {
+    GPUAMGLevel *L = &h->level[l];
+
+    for (int k = 0; k < 3; k++) PetscCall(GPUCSRPlanReturn(&L->rounded[k]));
+    if (l >= levels) continue;
+    PetscCall(GPUCSRPlanRound(&L->A, l ? NULL : L->plan, l ? h->level[l - 1].crows.longest : 0, &L->rounded[0]));
+    if (l + 1 == h->levels) continue;
+    PetscCall(GPUCSRPlanRound(&L->P[h->o.nsmooths], NULL, L->prows[h->o.nsmooths].longest, &L->rounded[1]));
+    PetscCall(GPUCSRPlanRound(&L->R, NULL, 0, &L->rounded[2]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -44,25 +44,6 @@ static PetscErrorCode Orthogonalize_Host(GPUCSRDevice dev, const GPUAMGArnoldi *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One pivot of all: the inverse in place, by rows */
-static void Sweep(int n, int k, double *D, double *row)
-{
-  const double p    = D[(size_t)k * (size_t)n + (size_t)k];
-  double      *mine = D + (size_t)k * (size_t)n;
-
-  for (int j = 0; j < n; j++) row[j] = mine[j] / p;
-  row[k] = 1 / p;
-  for (int i = 0; i < n; i++) {
-    double      *d = D + (size_t)i * (size_t)n;
-    const double c = d[k];
-
-    if (i == k || c == 0) continue;
-    d[k] = 0;
-    for (int j = 0; j < n; j++) d[j] -= c * row[j];
-  }
-  for (int j = 0; j < n; j++) mine[j] = row[j];
-}
-
 static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, const double *scale, double *D, double *work)
 {
   const int n    = A->m;
@@ -79,7 +60,7 @@ static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, const d
   }
   for (int q = 0; q < n; q++) {
     int    best = -1;
-    double most = GPUAMG_LEAST(n);
+    double most = GPUAMG_LEAST(n), p, *mine;
 
     for (int i = 0; i < n; i++) {
       const double share = GPUAMGShare(D[(size_t)i * (size_t)n + (size_t)i], was[i]);
@@ -91,7 +72,20 @@ static PetscErrorCode Invert_Host(GPUCSRDevice dev, const GPUAMGRows *A, const d
     }
     if (best < 0) break;
     done[best] = 1;
-    Sweep(n, best, D, work);
+    /* one pivot of all: the inverse in place, by rows */
+    p    = D[(size_t)best * (size_t)n + (size_t)best];
+    mine = D + (size_t)best * (size_t)n;
+    for (int j = 0; j < n; j++) work[j] = mine[j] / p;
+    work[best] = 1 / p;
+    for (int i = 0; i < n; i++) {
+      double      *d = D + (size_t)i * (size_t)n;
+      const double c = d[best];
+
+      if (i == best || c == 0) continue;
+      d[best] = 0;
+      for (int j = 0; j < n; j++) d[j] -= c * work[j];
+    }
+    for (int j = 0; j < n; j++) mine[j] = work[j];
   }
   for (int i = 0; i < n; i++)
     for (int j = 0; j < n; j++)

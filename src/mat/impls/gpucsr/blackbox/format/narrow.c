@@ -116,40 +116,37 @@ static int32_t Column(const Arrays *a, int r, int32_t entry)
   return head[1 + NarrowWindow(a->col[entry])] + NarrowWithin(a->col[entry]);
 }
 
-static void FillPattern(const GPUCSRSource *s, const Arrays *a)
-{
-  int32_t wide = 0;
-
-  for (int r = 0; r < NarrowSlices(s->m) * GPUCSR_SLICE; r++) a->length[r] = (uint8_t)(r < s->m ? s->i[r + 1] - s->i[r] : 0);
-  for (int t = 0; t < NarrowSlices(s->m); t++) {
-    int32_t      *head                  = a->head + (size_t)NARROW_WORDS * t;
-    int32_t       first[NARROW_WINDOWS] = {0};
-    const int     n                     = Windows(s, t, first);
-    const int32_t begin = s->i[t * GPUCSR_SLICE], end = begin + Entries(s, t);
-
-    head[0] = begin;
-    for (int w = 0; w < NARROW_WINDOWS; w++) head[1 + w] = n < 0 ? 0 : first[w];
-    if (n < 0) {
-      head[1] = NARROW_WIDE_SLICE;
-      head[2] = wide;
-    }
-    for (int32_t k = begin; k < end; k++) {
-      const int32_t c = (int32_t)s->j[k];
-      int           w = PetscMax(0, n - 1);
-
-      while (n > 0 && first[w] > c) w--;
-      a->col[k] = n < 0 ? 0 : NarrowColumn(w, c - first[w]);
-      if (n < 0) a->wide[wide++] = c;
-    }
-  }
-}
-
 static PetscErrorCode Fill_Narrow(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const Arrays a = ArraysOf(A);
 
   PetscFunctionBegin;
-  if (!valuesonly) FillPattern(s, &a);
+  if (!valuesonly) {
+    int32_t wide = 0;
+
+    for (int r = 0; r < NarrowSlices(s->m) * GPUCSR_SLICE; r++) a.length[r] = (uint8_t)(r < s->m ? s->i[r + 1] - s->i[r] : 0);
+    for (int t = 0; t < NarrowSlices(s->m); t++) {
+      int32_t      *head                  = a.head + (size_t)NARROW_WORDS * t;
+      int32_t       first[NARROW_WINDOWS] = {0};
+      const int     n                     = Windows(s, t, first);
+      const int32_t begin = s->i[t * GPUCSR_SLICE], end = begin + Entries(s, t);
+
+      head[0] = begin;
+      for (int w = 0; w < NARROW_WINDOWS; w++) head[1 + w] = n < 0 ? 0 : first[w];
+      if (n < 0) {
+        head[1] = NARROW_WIDE_SLICE;
+        head[2] = wide;
+      }
+      for (int32_t k = begin; k < end; k++) {
+        const int32_t c = (int32_t)s->j[k];
+        int           w = PetscMax(0, n - 1);
+
+        while (n > 0 && first[w] > c) w--;
+        a.col[k] = n < 0 ? 0 : NarrowColumn(w, c - first[w]);
+        if (n < 0) a.wide[wide++] = c;
+      }
+    }
+  }
   PetscCall(GPUCSRConvert(A->array[NARROW_VAL].data, A->array[NARROW_VAL].type, s->a, GPUCSR_DOUBLE, (size_t)s->nnz, A->dev->threads, rounding));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -152,43 +152,38 @@ static void Places(const GPUCSRSource *s, const Arrays *a, int t)
   }
 }
 
-static PetscErrorCode FillPattern(const GPUCSRSource *s, const Arrays *a)
-{
-  int32_t *list;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(TILE_ENTRIES, &list));
-  PetscCall(PetscArraycpy(a->rowptr, s->i, s->m + 1));
-  a->begin[0] = 0;
-  for (int t = 0; t < TileCount(s->m, a->rows); t++) {
-    const int32_t first = s->i[t * a->rows];
-    const int     n     = List(s, a->rows, t, list);
-
-    PetscCall(PetscArraycpy(a->list + a->begin[t], list, n));
-    a->begin[t + 1] = a->begin[t] + n;
-    Places(s, a, t);
-    for (int q = t * a->rows; q < PetscMin(s->m, (t + 1) * a->rows); q++) {
-      int32_t e = 0;
-
-      for (int k = 0; k < TilePlaceLength(a->place[q]); k++) {
-        const int32_t from = s->i[RowAt(a, q)] + k, c = (int32_t)s->j[from];
-
-        e         = Next(a, s->m, q, k, e);
-        a->col[e] = (uint16_t)(n > TILE_STAGED ? from - first : (int32_t *)bsearch(&c, list, (size_t)n, sizeof(c), Compare) - list);
-      }
-    }
-  }
-  PetscCall(PetscFree(list));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Fill_Tile(const GPUCSRSource *s, GPUCSRStorage *A, GPUCSRBool valuesonly, double *rounding)
 {
   const Arrays     a    = ArraysOf(A);
   const GPUCSRType type = A->array[TILE_VAL].type;
 
   PetscFunctionBegin;
-  if (!valuesonly) PetscCall(FillPattern(s, &a));
+  if (!valuesonly) {
+    int32_t *list;
+
+    PetscCall(PetscMalloc1(TILE_ENTRIES, &list));
+    PetscCall(PetscArraycpy(a.rowptr, s->i, s->m + 1));
+    a.begin[0] = 0;
+    for (int t = 0; t < TileCount(s->m, a.rows); t++) {
+      const int32_t first = s->i[t * a.rows];
+      const int     n     = List(s, a.rows, t, list);
+
+      PetscCall(PetscArraycpy(a.list + a.begin[t], list, n));
+      a.begin[t + 1] = a.begin[t] + n;
+      Places(s, &a, t);
+      for (int q = t * a.rows; q < PetscMin(s->m, (t + 1) * a.rows); q++) {
+        int32_t e = 0;
+
+        for (int k = 0; k < TilePlaceLength(a.place[q]); k++) {
+          const int32_t from = s->i[RowAt(&a, q)] + k, c = (int32_t)s->j[from];
+
+          e        = Next(&a, s->m, q, k, e);
+          a.col[e] = (uint16_t)(n > TILE_STAGED ? from - first : (int32_t *)bsearch(&c, list, (size_t)n, sizeof(c), Compare) - list);
+        }
+      }
+    }
+    PetscCall(PetscFree(list));
+  }
   for (int q = 0; q < s->m; q++) {
     int32_t e = 0;
 

@@ -79,39 +79,13 @@ void GPUCSRFeaturesOfSample(const GPUCSRSample *s, GPUCSRFeatures *f)
   }
 }
 
-/* The sample of tiles */
-static void Tiles(int m, const int32_t *rowptr, const int32_t *col, GPUCSRSample *s)
-{
-  const int tiles = GPUCSRSampledTiles(m);
-
-  for (int t = 0; t < tiles; t++) {
-    const int first = GPUCSRTileStart(m, tiles, t), last = PetscMin(m - first, GPUCSR_TILE) + first;
-    uint32_t  bits[GPUCSR_ALL_WORDS]    = {0};
-    int       set[GPUCSR_TILE_SECTIONS] = {0};
-
-    for (int r = first; r < last; r++) {
-      const int len = PetscMin(rowptr[r + 1] - rowptr[r], GPUCSR_SAMPLE_LENGTH);
-
-      for (int32_t k = rowptr[r]; k < rowptr[r] + len; k++) {
-        for (int q = 0; q < GPUCSR_TILE_SETS; q++) {
-          const uint32_t b = GPUCSRTileBit(q, r - first, col[k]);
-
-          set[GPUCSRSectionOfWord((int)(b / 32))] += !(bits[b / 32] >> b % 32 & 1);
-          bits[b / 32] |= 1u << b % 32;
-        }
-      }
-      s->tiled += (unsigned long long)len;
-    }
-    for (int q = 0; q < GPUCSR_TILE_SECTIONS; q++) *GPUCSRSectionCount(s, q) += (unsigned long long)GPUCSRDifferent(GPUCSRSectionBits(q), GPUCSRSectionBits(q) - set[q]);
-  }
-}
-
 /* All features from CSR on the host; without columns only the exact part */
 PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t *col, double fraction, int threads, GPUCSRFeatures *f)
 {
   const int      windows = GPUCSRSampledWindows(m, fraction);
   GPUCSRSample   s;
   unsigned char *met;
+  const int      tiles = GPUCSRSampledTiles(m);
 
   PetscFunctionBegin;
   PetscCall(GPUCSRFeaturesOfRows(m, n, rowptr, threads, f));
@@ -142,7 +116,27 @@ PetscErrorCode GPUCSRInspect(int m, int n, const int32_t *rowptr, const int32_t 
     }
   }
   PetscCall(PetscFree(met));
-  Tiles(m, rowptr, col, &s);
+  /* the sample of tiles */
+  for (int t = 0; t < tiles; t++) {
+    const int first = GPUCSRTileStart(m, tiles, t), last = PetscMin(m - first, GPUCSR_TILE) + first;
+    uint32_t  bits[GPUCSR_ALL_WORDS]    = {0};
+    int       set[GPUCSR_TILE_SECTIONS] = {0};
+
+    for (int r = first; r < last; r++) {
+      const int len = PetscMin(rowptr[r + 1] - rowptr[r], GPUCSR_SAMPLE_LENGTH);
+
+      for (int32_t k = rowptr[r]; k < rowptr[r] + len; k++) {
+        for (int q = 0; q < GPUCSR_TILE_SETS; q++) {
+          const uint32_t b = GPUCSRTileBit(q, r - first, col[k]);
+
+          set[GPUCSRSectionOfWord((int)(b / 32))] += !(bits[b / 32] >> b % 32 & 1);
+          bits[b / 32] |= 1u << b % 32;
+        }
+      }
+      s.tiled += (unsigned long long)len;
+    }
+    for (int q = 0; q < GPUCSR_TILE_SECTIONS; q++) *GPUCSRSectionCount(&s, q) += (unsigned long long)GPUCSRDifferent(GPUCSRSectionBits(q), GPUCSRSectionBits(q) - set[q]);
+  }
   GPUCSRFeaturesOfSample(&s, f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

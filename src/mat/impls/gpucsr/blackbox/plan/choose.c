@@ -67,17 +67,6 @@ typedef struct {
   double              scale[GPUCSR_NPARTS]; /* of the profile's times, on this device */
 } FormatInput;
 
-static PetscErrorCode FormatInputGet(const GPUCSRFeatures *f, GPUCSRPrecision p, GPUCSRDevice dev, const GPUCSRFormat *format, FormatInput *in)
-{
-  PetscFunctionBegin;
-  in->format     = format;
-  in->why[0]     = 0;
-  in->applicable = GPUCSRFormatHolds(format, f, in->why, sizeof(in->why));
-  if (in->applicable) PetscCall(GPUCSRModelInputGet(format, f, p, dev->props.l2, &in->in));
-  PetscCall(GPUCSRProfileScale(dev, in->scale, &in->in.processors));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static void CandidateGet(const FormatInput *in, const GPUCSRCostRow *row, GPUCSRCandidate *c)
 {
   double terms[GPUCSR_NTERMS], part[GPUCSR_NPARTS];
@@ -125,7 +114,13 @@ PetscErrorCode GPUCSRCandidatesGet(const GPUCSRFeatures *f, GPUCSRPrecision p, G
     if (!Asked(q, pair[k].format, pair[k].kernel)) continue;
     c->format = pair[k].format;
     c->kernel = pair[k].kernel;
-    if (in.format != c->format) ierr = FormatInputGet(f, p, dev, c->format, &in);
+    if (in.format != c->format) {
+      in.format     = c->format;
+      in.why[0]     = 0;
+      in.applicable = GPUCSRFormatHolds(c->format, f, in.why, sizeof(in.why));
+      if (in.applicable) ierr = GPUCSRModelInputGet(c->format, f, p, dev->props.l2, &in.in);
+      if (!ierr) ierr = GPUCSRProfileScale(dev, in.scale, &in.in.processors);
+    }
     if (!ierr) CandidateGet(&in, pair[k].row, c);
     (*n)++;
   }
@@ -150,25 +145,6 @@ typedef struct {
   double best, second;
   int    pick;
 } Leader;
-
-static void Consider(const GPUCSRRequest *q, const GPUCSRCandidate *c, int k, Leader *l)
-{
-  const double t = q->expected > 0 ? c->predicted + c->setup / q->expected : c->predicted;
-
-  if (t < l->best) {
-    l->second = l->best;
-    l->best   = t;
-    l->pick   = k;
-  } else l->second = PetscMin(l->second, t);
-}
-
-static void BecauseOfTimes(const GPUCSRFeatures *f, const GPUCSRRequest *q, const Leader *l, char why[], size_t len)
-{
-  if (q->expected > 0)
-    (void)snprintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * l->best, 1e6 * l->second);
-  else if (l->second < PETSC_MAX_REAL) (void)snprintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * l->best, 1e6 * l->second);
-  else (void)snprintf(why, len, "it is the only candidate allowed");
-}
 
 /* Index of the candidate chosen, and the reason; -1: none */
 static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPUCSRRequest *q, GPUCSRCandidate *list, int n, int *pick, char why[], size_t len)
@@ -195,9 +171,23 @@ static PetscErrorCode Pick(const GPUCSRFeatures *f, GPUCSRPrecision p, const GPU
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   for (int c = 0; c < n; c++)
-    if (list[c].usable && list[c].known && (!open || list[c].trusted)) Consider(q, &list[c], c, &leader);
+    if (list[c].usable && list[c].known && (!open || list[c].trusted)) {
+      const double t = q->expected > 0 ? list[c].predicted + list[c].setup / q->expected : list[c].predicted;
+
+      if (t < leader.best) {
+        leader.second = leader.best;
+        leader.best   = t;
+        leader.pick   = c;
+      } else leader.second = PetscMin(leader.second, t);
+    }
   *pick = leader.pick;
-  if (*pick >= 0) BecauseOfTimes(f, q, &leader, why, len);
+  if (*pick >= 0) {
+    if (q->expected > 0)
+      (void)snprintf(why, len, "for %.0f products of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us a product, its conversion shared among them, the next best %.1f us", q->expected, f->mean, f->max, 1e6 * leader.best,
+                     1e6 * leader.second);
+    else if (leader.second < PETSC_MAX_REAL) (void)snprintf(why, len, "of rows with %.3g entries in the mean and %d at most it is predicted to take %.1f us, the next best %.1f us", f->mean, f->max, 1e6 * leader.best, 1e6 * leader.second);
+    else (void)snprintf(why, len, "it is the only candidate allowed");
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

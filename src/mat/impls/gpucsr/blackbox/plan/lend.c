@@ -56,21 +56,6 @@ PetscErrorCode GPUCSRPlanLend(const GPUCSRStorage *csr, int longest, GPUCSRPlan 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* csr with values of its own, floats */
-static PetscErrorCode Floats(const GPUCSRStorage *csr, GPUCSRStorage *A)
-{
-  const size_t n = (size_t)csr->nnz;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRStorageLend(csr, A));
-  A->lent           = CSR_VAL;
-  A->precision      = GPUCSR_PRECISION_SINGLE;
-  A->array[CSR_VAL] = (GPUCSRArray){"val", GPUCSR_FLOAT, PETSC_TRUE, n, NULL};
-  PetscCall(GPUCSRMalloc(csr->dev, sizeof(float) * n, "float values", &A->array[CSR_VAL].data));
-  PetscCall((*GPUCSRHelpers(csr->dev)->convert)(csr->dev, (int)n, csr->array[CSR_VAL].data, GPUCSR_FLOAT, A->array[CSR_VAL].data, csr->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
 {
   const GPUCSRRequest any = {.format = "auto", .kernel = "auto"};
@@ -102,12 +87,18 @@ static PetscErrorCode RoundSteps(const GPUCSRPlan *like, GPUCSRPlan *P)
 */
 PetscErrorCode GPUCSRPlanRound(const GPUCSRStorage *csr, const GPUCSRPlan *like, int longest, GPUCSRPlan *P)
 {
+  const size_t   n = (size_t)csr->nnz;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(GPUCSRPlanReturn(P));
   Describe(csr, longest, PETSC_TRUE, P);
-  ierr              = Floats(csr, &P->A);
+  ierr                = GPUCSRStorageLend(csr, &P->A);
+  P->A.lent           = CSR_VAL;
+  P->A.precision      = GPUCSR_PRECISION_SINGLE;
+  P->A.array[CSR_VAL] = (GPUCSRArray){"val", GPUCSR_FLOAT, PETSC_TRUE, n, NULL};
+  if (!ierr) ierr = GPUCSRMalloc(csr->dev, sizeof(float) * n, "float values", &P->A.array[CSR_VAL].data);
+  if (!ierr) ierr = (*GPUCSRHelpers(csr->dev)->convert)(csr->dev, (int)n, csr->array[CSR_VAL].data, GPUCSR_FLOAT, P->A.array[CSR_VAL].data, csr->dev->stream);
   P->A.extent.width = longest;
   if (!ierr) ierr = RoundSteps(like, P);
   if (ierr) PetscCall(GPUCSRPlanReturn(P));

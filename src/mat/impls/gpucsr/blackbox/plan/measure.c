@@ -91,29 +91,6 @@ static PetscErrorCode Try(GPUCSRStorage *csr, GPUCSRPlan *P, int c, int few, Clo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Measures the two fastest again, and puts the faster one first */
-static PetscErrorCode Final(GPUCSRPlan *P, int many, Clock *clock, Runner best[2])
-{
-  PetscFunctionBegin;
-  if (best[1].candidate < 0) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int place = 0; place < 2; place++) {
-    GPUCSRCandidate *k = &P->candidate[best[place].candidate];
-    GPUCSRPlan       T = {
-            .choice = {k->format, k->kernel, ""},
-              .A = best[place].A
-    };
-
-    PetscCall(Measure(&T, many, clock, &k->measured));
-  }
-  if (P->candidate[best[1].candidate].measured < P->candidate[best[0].candidate].measured) {
-    const Runner first = best[0];
-
-    best[0] = best[1];
-    best[1] = first;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Times the candidates with the best predictions on the matrix itself: a few products for each, then the rest of the budget for the two fastest.
   Leaves the storage of the fastest candidate in P->A, unless that is CSR.
@@ -138,7 +115,24 @@ PetscErrorCode GPUCSRPlanMeasure(GPUCSRDevice dev, const GPUCSRRequest *q, GPUCS
   for (int k = 0; k < 2; k++) PetscCall(dev->ops->eventcreate(dev->id, PETSC_TRUE, &clock.e[k]));
   clock.product = (GPUCSRProduct){.alpha = 1, .last = csr->m, .x = x, .z = z};
   for (int c = 0; c < n; c++) PetscCall(Try(csr, P, c, few, &clock, best));
-  PetscCall(Final(P, many, &clock, best));
+  /* measures the two fastest again, and puts the faster one first */
+  if (best[1].candidate >= 0) {
+    for (int place = 0; place < 2; place++) {
+      GPUCSRCandidate *k = &P->candidate[best[place].candidate];
+      GPUCSRPlan       T = {
+              .choice = {k->format, k->kernel, ""},
+                .A = best[place].A
+      };
+
+      PetscCall(Measure(&T, many, &clock, &k->measured));
+    }
+    if (P->candidate[best[1].candidate].measured < P->candidate[best[0].candidate].measured) {
+      const Runner first = best[0];
+
+      best[0] = best[1];
+      best[1] = first;
+    }
+  }
   for (int k = 0; k < 2; k++) PetscCall(dev->ops->eventdestroy(dev->id, clock.e[k]));
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->n, &x));
   PetscCall(GPUCSRFree(dev, vector * (size_t)csr->m, &z));

@@ -135,37 +135,14 @@ static PetscErrorCode Parse(FILE *f, Profile *p, char wrong[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Looked up by name once for each profile, to keep choosing fast: pairs with a row first, and pairs of one format are neighbours among them */
-static PetscErrorCode Pairs(Profile *p)
-{
-  const GPUCSRFormat *f;
-  const GPUCSRKernel *k;
-
-  PetscFunctionBegin;
-  for (int known = 1; known >= 0; known--) {
-    for (int j = 0; (f = GPUCSRFormatGet(j)); j++) {
-      for (int i = 0; (k = GPUCSRKernelGet(i)); i++) {
-        const GPUCSRCostRow *row = NULL;
-
-        if (strcmp(k->format, f->family)) continue;
-        for (int q = 0; q < p->ncosts && !row; q++)
-          if (!strcmp(p->cost[q].format, f->name) && !strcmp(p->cost[q].kernel, k->name)) row = &p->cost[q];
-        if ((row != NULL) != known) continue;
-        PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
-        p->pair[p->npairs++] = (GPUCSRPair){f, k, row};
-        p->nknown += known;
-      }
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* From a file, or the built-in one for ""; an unreadable or damaged file is an error, and the profile in use stays */
 PetscErrorCode GPUCSRProfileLoad(const char file[])
 {
-  char     wrong[256];
-  Profile *p;
-  FILE    *f = file[0] ? fopen(file, "r") : fmemopen((void *)builtin, sizeof(builtin) - 1, "r");
+  char                wrong[256];
+  Profile            *p;
+  FILE               *f = file[0] ? fopen(file, "r") : fmemopen((void *)builtin, sizeof(builtin) - 1, "r");
+  const GPUCSRFormat *format;
+  const GPUCSRKernel *kernel;
 
   PetscFunctionBegin;
   PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "-mat_gpucsr_profile %s: the file cannot be read; `make tune` writes one, and without the option the built-in profile serves", file);
@@ -177,7 +154,22 @@ PetscErrorCode GPUCSRProfileLoad(const char file[])
     SETERRQ(PETSC_COMM_SELF, PETSC_ERR_FILE_UNEXPECTED, "-mat_gpucsr_profile %s: %s; `make tune` writes a new one", file[0] ? file : "(built in)", wrong);
   }
   p->builtin = (PetscBool)!file[0];
-  PetscCall(Pairs(p));
+  /* looked up by name once for each profile, to keep choosing fast: pairs with a row first, and pairs of one format are neighbours among them */
+  for (int known = 1; known >= 0; known--) {
+    for (int j = 0; (format = GPUCSRFormatGet(j)); j++) {
+      for (int i = 0; (kernel = GPUCSRKernelGet(i)); i++) {
+        const GPUCSRCostRow *row = NULL;
+
+        if (strcmp(kernel->format, format->family)) continue;
+        for (int q = 0; q < p->ncosts && !row; q++)
+          if (!strcmp(p->cost[q].format, format->name) && !strcmp(p->cost[q].kernel, kernel->name)) row = &p->cost[q];
+        if ((row != NULL) != known) continue;
+        PetscCheck(p->npairs < MAX_COSTS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "More than %d pairs of a format and a kernel", MAX_COSTS);
+        p->pair[p->npairs++] = (GPUCSRPair){format, kernel, row};
+        p->nknown += known;
+      }
+    }
+  }
   PetscCall(GPUCSRProfileFinalize());
   profile = p;
   PetscFunctionReturn(PETSC_SUCCESS);

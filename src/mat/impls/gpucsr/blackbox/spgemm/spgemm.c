@@ -53,27 +53,14 @@ PetscErrorCode GPUCSRCSRFromLengths(GPUCSRDevice dev, int m, int n, const int32_
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SymbolicSteps(const GPUCSRStorage *A, const GPUCSRStorage *B, int32_t *length, GPUCSRStorage *C, GPUCSRRowClasses *classes)
-{
-  GPUCSRDevice           dev = A->dev;
-  const GPUCSRSpGEMMOps *ops = GPUCSRSpGEMMOf(dev);
-
-  PetscFunctionBegin;
-  PetscCall((*ops->bound)(dev, A->m, GPUCSRCSROf(A), GPUCSRCSROf(B), length, dev->stream));
-  PetscCall(Classify(dev, A->m, length, classes));
-  PetscCall((*ops->count)(A, B, classes, length));
-  PetscCall(GPUCSRCSRFromLengths(dev, A->m, B->n, length, classes, C));
-  PetscCall((*ops->fill)(A, B, classes, C));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The pattern of C = A B, with ascending columns. After an error there is nothing to destroy. */
 PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage *B, GPUCSRStorage *C, GPUCSRRowClasses *classes)
 {
-  GPUCSRDevice   dev    = A->dev;
-  const size_t   bytes  = sizeof(int32_t) * ((size_t)A->m + 1);
-  void          *length = NULL;
-  PetscErrorCode ierr;
+  GPUCSRDevice           dev    = A->dev;
+  const GPUCSRSpGEMMOps *ops    = GPUCSRSpGEMMOf(dev);
+  const size_t           bytes  = sizeof(int32_t) * ((size_t)A->m + 1);
+  void                  *length = NULL;
+  PetscErrorCode         ierr;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(C, sizeof(*C)));
@@ -81,7 +68,11 @@ PetscErrorCode GPUCSRSpGEMMSymbolic(const GPUCSRStorage *A, const GPUCSRStorage 
   C->dev = dev;
   ierr   = GPUCSRMalloc(dev, bytes, "lengths of a product's rows", &length);
   if (!ierr) ierr = dev->ops->zero(dev->id, length, bytes, dev->stream); /* the scan reads one number more than rows */
-  if (!ierr) ierr = SymbolicSteps(A, B, (int32_t *)length, C, classes);
+  if (!ierr) ierr = (*ops->bound)(dev, A->m, GPUCSRCSROf(A), GPUCSRCSROf(B), (int32_t *)length, dev->stream);
+  if (!ierr) ierr = Classify(dev, A->m, (int32_t *)length, classes);
+  if (!ierr) ierr = (*ops->count)(A, B, classes, (int32_t *)length);
+  if (!ierr) ierr = GPUCSRCSRFromLengths(dev, A->m, B->n, (int32_t *)length, classes, C);
+  if (!ierr) ierr = (*ops->fill)(A, B, classes, C);
   PetscCall(GPUCSRFree(dev, bytes, &length));
   if (ierr) {
     PetscCall(GPUCSRStorageDestroy(C));

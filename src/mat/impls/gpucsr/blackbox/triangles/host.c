@@ -120,23 +120,6 @@ static PetscErrorCode Factor(GPUCSRDevice dev, GPUCSRFactorCSR *F, GPUCSRBool sy
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sums of the rows of slice k: each lane's share, then the sum over lanes, in the order of a warp */
-static void Sums(const GPUCSRTriangle *T, const GPUCSRSlice *S, const double *x, double sum[GPUCSR_SLICE])
-{
-  for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
-    const int64_t base = (int64_t)GPUCSR_SLICE * S->offset + lane;
-
-    sum[lane] = 0;
-    for (int w = 0; w < GPUCSRSliceWidth(S->shape); w++) {
-      const int c = T->col[base + (int64_t)GPUCSR_SLICE * w];
-
-      if (c != -1) sum[lane] += T->val[base + (int64_t)GPUCSR_SLICE * w] * x[c >= 0 ? c : S->first / T->rows * T->rows + GPUCSR_NEAR_OF(c)];
-    }
-  }
-  for (int o = (1 << GPUCSRSliceLanes(S->shape)) / 2; o; o /= 2)
-    for (int lane = 0; lane + o < GPUCSR_SLICE; lane++) sum[lane] += sum[lane + o];
-}
-
 /* One pass over all rows */
 static void Pass(const GPUCSRSweep *w, const double *b, double *x, double *out)
 {
@@ -147,7 +130,19 @@ static void Pass(const GPUCSRSweep *w, const double *b, double *x, double *out)
     const int          log = GPUCSRSliceLanes(S->shape);
     double             sum[GPUCSR_SLICE];
 
-    Sums(T, S, x, sum);
+    /* the sums of the rows of slice k: each lane's share, then the sum over lanes, in the order of a warp */
+    for (int lane = 0; lane < GPUCSR_SLICE; lane++) {
+      const int64_t base = (int64_t)GPUCSR_SLICE * S->offset + lane;
+
+      sum[lane] = 0;
+      for (int e = 0; e < GPUCSRSliceWidth(S->shape); e++) {
+        const int c = T->col[base + (int64_t)GPUCSR_SLICE * e];
+
+        if (c != -1) sum[lane] += T->val[base + (int64_t)GPUCSR_SLICE * e] * x[c >= 0 ? c : S->first / T->rows * T->rows + GPUCSR_NEAR_OF(c)];
+      }
+    }
+    for (int o = (1 << log) / 2; o; o /= 2)
+      for (int lane = 0; lane + o < GPUCSR_SLICE; lane++) sum[lane] += sum[lane + o];
     for (int q = 0; q < GPUCSRSliceRows(S->shape); q++) {
       const int p = S->first + q;
 

@@ -151,18 +151,6 @@ static PetscErrorCode Cut(GPUCSRTriangle *T, int nruns, const int64_t key[], con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Allocate(GPUCSRDevice dev, GPUCSRTriangle *T)
-{
-  const size_t n = (size_t)T->n, stored = (size_t)T->stored;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, sizeof(int) * stored, "columns of a triangle", (void **)&T->col));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * stored, "values of a triangle", (void **)&T->val));
-  PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "the diagonal of a triangle", (void **)&T->scale));
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "results of a triangle", (void **)&T->x[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies integers from the host to the device */
 static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const char what[], void *to, GPUCSRStream s)
 {
@@ -174,30 +162,22 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *from, size_t n, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The width of each slice, on the host */
-static PetscErrorCode Widths(GPUCSRDevice dev, const GPUCSRFactorCSR *F, const GPUCSRTriangle *T, int width[], GPUCSRStream s)
-{
-  const size_t   bytes = sizeof(int) * (size_t)T->nslices;
-  int           *d     = NULL;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
-  ierr = (*GPUCSRTriangleOpsGet(dev)->widths)(dev, T->nslices, *F, *T, d, s);
-  if (!ierr) ierr = GPUCSRDownload(dev, width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, PETSC_FALSE, s);
-  PetscCall(GPUCSRFree(dev, bytes, (void **)&d));
-  PetscFunctionReturn(ierr);
-}
-
 /* Computes widths and offsets of slices, and allocates the device arrays that depend on them */
 static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTriangle *T, Laid *a, GPUCSRStream s)
 {
-  const size_t slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices;
-  int64_t      at     = 0;
+  const size_t   slices = sizeof(GPUCSRSlice) / sizeof(int) * (size_t)T->nslices, bytes = sizeof(int) * (size_t)T->nslices, n = (size_t)T->n;
+  int64_t        at = 0;
+  int           *d  = NULL;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
-  PetscCall(Widths(dev, F, T, a->width, s));
+  /* the width of each slice, on the host */
+  PetscCall(GPUCSRMalloc(dev, bytes, "widths of a triangle", (void **)&d));
+  ierr = (*GPUCSRTriangleOpsGet(dev)->widths)(dev, T->nslices, *F, *T, d, s);
+  if (!ierr) ierr = GPUCSRDownload(dev, a->width, GPUCSR_INT32, d, GPUCSR_INT32, (size_t)T->nslices, PETSC_FALSE, s);
+  PetscCall(GPUCSRFree(dev, bytes, (void **)&d));
+  PetscCall(ierr);
   for (int g = 0; g < T->nranges; g++)
     for (int k = a->range[g]; k < a->range[g + 1]; k++) {
       PetscCheck(a->width[k] < GPUCSR_SLICE_WIDTH_MAX && at < INT32_MAX, PETSC_COMM_SELF, PETSC_ERR_MEM, "A triangle of %d rows has too many entries for its slices", T->n);
@@ -208,7 +188,10 @@ static PetscErrorCode Lay(GPUCSRDevice dev, const GPUCSRFactorCSR *F, GPUCSRTria
   T->stored = GPUCSR_SLICE * at;
   PetscCall(Send(dev, a->slice, slices, "slices of a triangle", &T->slice, s));
   PetscCall(Send(dev, a->range, (size_t)T->nranges + 1, "ranges of a triangle", &T->range, s));
-  PetscCall(Allocate(dev, T));
+  PetscCall(GPUCSRMalloc(dev, sizeof(int) * (size_t)T->stored, "columns of a triangle", (void **)&T->col));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * (size_t)T->stored, "values of a triangle", (void **)&T->val));
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "the diagonal of a triangle", (void **)&T->scale));
+  for (int k = 0; k < 2; k++) PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "results of a triangle", (void **)&T->x[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
