@@ -50,41 +50,6 @@ static PetscErrorCode Share(GPUCSRReader *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The start of each of this rank's rows, and the number of their first entry in the file; the rows of all ranks must have as many entries as the header announces */
-static PetscErrorCode Rows(GPUCSRReader *R, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t *first)
-{
-  int64_t last;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
-  R->failed = GPUCSRBinaryRows(b, rstart, m, R->row, &R->fault);
-  PetscCall(GPUCSRReaderAgree(R));
-  PetscCallMPI(MPI_Scan(&R->row[m], &last, 1, MPIU_INT64, MPI_SUM, R->comm));
-  *first = last - R->row[m];
-  PetscCallMPI(MPI_Bcast(&last, 1, MPIU_INT64, R->size - 1, R->comm));
-  if (last != b->nz) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)last, (long long)b->nz);
-  PetscCall(GPUCSRReaderAgree(R));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Columns and values of this rank's rows, into the arrays of the matrix if its type has them */
-static PetscErrorCode Entries(GPUCSRReader *R, Mat A, const GPUCSRBinary *b, PetscInt rstart, PetscInt m, int64_t first)
-{
-  const int64_t *row = R->row;
-  PetscInt      *j;
-  PetscScalar   *v;
-  PetscBool      direct;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRReaderArrays(R, A, &j, &v, &direct));
-  R->failed = GPUCSRBinaryColumns(b, rstart, m, row, first, j, R->threads, &R->fault) || GPUCSRBinaryReals(b, b->values + 8 * (size_t)first, row[m], v, R->threads, &R->fault);
-  if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
-  PetscCall(GPUCSRReaderAgree(R));
-  R->parsed = MPI_Wtime();
-  PetscCall(GPUCSRSetRows(A, direct, row, j, v, R->threads));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The lengths of rows, equally many on each rank */
 static PetscErrorCode Count(GPUCSRReader *R, const void *ctx)
 {
@@ -103,9 +68,10 @@ static PetscErrorCode Count(GPUCSRReader *R, const void *ctx)
 PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
 {
   GPUCSRBinary b;
-  int64_t      first = 0;
-  PetscInt     m, rstart;
-  PetscScalar *y;
+  int64_t      first, end;
+  PetscInt     m, rstart, *j;
+  PetscScalar *y, *v;
+  PetscBool    direct;
 
   PetscFunctionBegin;
   if (R->stream) PetscCall(Share(R));
@@ -121,8 +87,23 @@ PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
   PetscCall(GPUCSRReaderLayout(R, A, (PetscInt)b.M, (PetscInt)b.N, Count, &b));
   PetscCall(MatGetLocalSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-  PetscCall(Rows(R, &b, rstart, m, &first));
-  PetscCall(Entries(R, A, &b, rstart, m, first));
+  /* the start of each of this rank's rows, and the number of their first entry in the file; the rows of all ranks must have as many entries as the header announces */
+  PetscCall(PetscMalloc2((size_t)m + 1, &R->row, (size_t)m, &R->nnz));
+  R->failed = GPUCSRBinaryRows(&b, rstart, m, R->row, &R->fault);
+  PetscCall(GPUCSRReaderAgree(R));
+  PetscCallMPI(MPI_Scan(&R->row[m], &end, 1, MPIU_INT64, MPI_SUM, R->comm));
+  first = end - R->row[m];
+  PetscCallMPI(MPI_Bcast(&end, 1, MPIU_INT64, R->size - 1, R->comm));
+  if (end != b.nz) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)end, (long long)b.nz);
+  PetscCall(GPUCSRReaderAgree(R));
+  /* columns and values of this rank's rows, into the arrays of the matrix if its type has them */
+
+  PetscCall(GPUCSRReaderArrays(R, A, &j, &v, &direct));
+  R->failed = GPUCSRBinaryColumns(&b, rstart, m, R->row, first, j, R->threads, &R->fault) || GPUCSRBinaryReals(&b, b.values + 8 * (size_t)first, R->row[m], v, R->threads, &R->fault);
+  if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */
+  PetscCall(GPUCSRReaderAgree(R));
+  R->parsed = MPI_Wtime();
+  PetscCall(GPUCSRSetRows(A, direct, R->row, j, v, R->threads));
   if (b.labels && labels) {
     PetscCall(MatCreateVecs(A, NULL, labels));
     PetscCall(VecGetArrayWrite(*labels, &y));

@@ -72,16 +72,18 @@ PetscErrorCode MatGPUCSRFileOptionsSetFromOptions(MPI_Comm comm, const char pref
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Opens the file, and reads the header before the entries */
-static PetscErrorCode Open(GPUCSRReader *R)
+static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries)
 {
+  MatGPUCSRFileInfo *info  = &R->info;
+  const double       begun = MPI_Wtime();
+  double             opened;
   struct {
     int64_t          stream;
     GPUCSRTextHeader header;
   } told;
 
   PetscFunctionBegin;
-  memset(&told, 0, sizeof(told));
+  memset(&told, 0, sizeof(told)); /* opens the file, and reads the header before the entries */
   if (R->rank == 0) {
     R->failed = GPUCSRInputOpen(R->file, R->size > 1, &R->source, &R->fault) || GPUCSRInputHeader(R->source, (GPUCSRTextFormat)R->options.format, &told.header, &R->fault);
     if (!R->failed) told.stream = GPUCSRInputIsStream(R->source);
@@ -92,17 +94,6 @@ static PetscErrorCode Open(GPUCSRReader *R)
   R->stream = (int)told.stream;
   if (R->rank && !R->stream) R->failed = GPUCSRInputOpen(R->file, 1, &R->source, &R->fault);
   PetscCall(GPUCSRReaderAgree(R));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Load(GPUCSRReader *R, Mat A, Vec *labels, Vec *queries)
-{
-  MatGPUCSRFileInfo *info  = &R->info;
-  const double       begun = MPI_Wtime();
-  double             opened;
-
-  PetscFunctionBegin;
-  PetscCall(Open(R));
   info->format = (MatGPUCSRFileFormat)R->header.format;
   info->bytes  = R->source ? GPUCSRInputBytes(R->source) : 0;
   opened       = MPI_Wtime();

@@ -36,28 +36,11 @@ static int Handle(void *ctx, GPUCSRBlock *block, GPUCSRFault *f)
   return Keep(R, p, f);
 }
 
-/* Totals over the pieces of all ranks: counts, smallest and largest index */
-static PetscErrorCode Total(GPUCSRReader *R)
-{
-  int64_t sums[3] = {R->info.entries, R->info.skipped, R->lines}, most[4] = {-R->low, R->high, R->info.line ? -R->info.line : INT64_MIN, R->info.text};
-
-  PetscFunctionBegin;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_INT64, MPI_SUM, R->comm));
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 4, MPIU_INT64, MPI_MAX, R->comm));
-  R->info.entries = sums[0];
-  R->info.skipped = sums[1];
-  R->lines        = sums[2];
-  R->low          = -most[0];
-  R->high         = most[1];
-  R->info.line    = R->info.skipped ? -most[2] : 0;
-  R->info.text    = most[3];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* All text into pieces, then checks of the file as a whole. columns: of LIBSVM text, negative if unknown */
 static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
 {
   const GPUCSRTextHeader *h = &R->header;
+  int64_t                 sums[3], most[4];
 
   PetscFunctionBegin;
   R->low  = INT64_MAX;
@@ -74,7 +57,23 @@ static PetscErrorCode Parse(GPUCSRReader *R, PetscInt columns)
   PetscCall(GPUCSRReaderAgree(R));
   GPUCSRInputClose(R->source);
   R->source = NULL;
-  PetscCall(Total(R));
+  /* totals over the pieces of all ranks: counts, smallest and largest index */
+  sums[0] = R->info.entries;
+  sums[1] = R->info.skipped;
+  sums[2] = R->lines;
+  most[0] = -R->low;
+  most[1] = R->high;
+  most[2] = R->info.line ? -R->info.line : INT64_MIN;
+  most[3] = R->info.text;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_INT64, MPI_SUM, R->comm));
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 4, MPIU_INT64, MPI_MAX, R->comm));
+  R->info.entries = sums[0];
+  R->info.skipped = sums[1];
+  R->lines        = sums[2];
+  R->low          = -most[0];
+  R->high         = most[1];
+  R->info.line    = R->info.skipped ? -most[2] : 0;
+  R->info.text    = most[3];
   if (R->info.skipped && R->info.skipped == R->lines) R->failed = GPUCSRFaultSet(&R->fault, R->info.line, 0, "the first of %lld bad lines, which are all that the file has", (long long)R->lines);
   else if (h->format == GPUCSR_TEXT_MARKET && R->info.entries < h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the file ends after %lld of %lld entries", (long long)R->info.entries, (long long)h->entries);
   else if (h->format == GPUCSR_TEXT_MARKET && R->info.entries > h->entries) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "more than the %lld entries that the %s", (long long)h->entries, h->array ? "sizes ask for" : "size line announces");

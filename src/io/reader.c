@@ -49,20 +49,6 @@ void GPUCSRReaderCount(GPUCSRReader *R, int64_t row, int64_t entries)
   R->work[1 + row / R->bin] += entries;
 }
 
-/* Does the program leave both layouts free? The same answer on all ranks, although only some ranks may have set a size */
-static PetscErrorCode IsFree(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, PetscBool *is)
-{
-  PetscInt m, n;
-  int      set, any;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetLocalSize(A, &m, &n));
-  set = m >= 0 || (M == N && n >= 0);
-  PetscCallMPI(MPI_Allreduce(&set, &any, 1, MPI_INT, MPI_MAX, R->comm));
-  *is = (PetscBool)(!any && R->size > 1 && R->options.balance == MAT_GPUCSR_FILE_BALANCE_ENTRIES);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The bin at the end of rank r's share; from: the end of the previous rank's */
 static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, int64_t size)
 {
@@ -77,13 +63,17 @@ static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, i
 /* Collective: the rows of this rank, and for a square matrix its columns, so that vectors fit both. count adds the entries of the rows that this rank has read */
 static PetscErrorCode Balance(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
 {
-  PetscInt  bs, m;
-  PetscBool is = PETSC_FALSE;
-  int64_t   n, cut = 0, last = 0;
+  PetscInt bs, m, columns;
+
+  int64_t n, cut = 0, last = 0;
+  int     set, any;
 
   PetscFunctionBegin;
-  PetscCall(IsFree(R, A, M, N, &is));
-  if (!is) PetscFunctionReturn(PETSC_SUCCESS);
+  /* Does the program leave both layouts free? The same answer on all ranks, although only some ranks may have set a size */
+  PetscCall(MatGetLocalSize(A, &m, &columns));
+  set = m >= 0 || (M == N && columns >= 0);
+  PetscCallMPI(MPI_Allreduce(&set, &any, 1, MPI_INT, MPI_MAX, R->comm));
+  if (any || R->size == 1 || R->options.balance != MAT_GPUCSR_FILE_BALANCE_ENTRIES) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscLayoutGetBlockSize(A->rmap, &bs));
   bs = PetscMax(bs, 1); /* -1: not set */
   if (M == N && A->cmap->bs > 1) {

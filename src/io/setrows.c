@@ -36,33 +36,27 @@ enum {
   INODE_SAMPLES = 4096
 };
 
-/*
-  Assembly compares each row with the row before, in one thread, and gives up inodes if fewer than a fifth are equal. A sample predicts the result for a matrix of many rows: if fewer than a tenth are equal,
-  the search is skipped. Sampled rows are scattered, as blocks repeat
-*/
-static PetscErrorCode SpareInodes(Mat A, const int64_t row[], const PetscInt j[])
+/* After entries were written into the arrays of a MATSEQAIJ */
+static PetscErrorCode Filled(Mat A, const int64_t row[], PetscInt j[])
 {
   const PetscInt m     = A->rmap->n;
   uint64_t       state = 0;
   int            equal = 0;
 
   PetscFunctionBegin;
-  if (m <= 4 * INODE_SAMPLES) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < INODE_SAMPLES; k++) {
-    const PetscInt r = 1 + (PetscInt)((state >> 32) * (uint64_t)(m - 1) >> 32);
+  /*
+    Assembly compares each row with the row before, in one thread, and gives up inodes if fewer than a fifth are equal. A sample predicts the result for a matrix of many rows: if fewer than a tenth are
+    equal, the search is skipped. Sampled rows are scattered, as blocks repeat
+  */
+  if (m > 4 * INODE_SAMPLES) {
+    for (int k = 0; k < INODE_SAMPLES; k++) {
+      const PetscInt r = 1 + (PetscInt)((state >> 32) * (uint64_t)(m - 1) >> 32);
 
-    equal += row[r + 1] - row[r] == row[r] - row[r - 1] && !memcmp(j + row[r], j + row[r - 1], (size_t)(row[r + 1] - row[r]) * sizeof(*j));
-    state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's multiplier for a congruential generator of 64 bits */
+      equal += row[r + 1] - row[r] == row[r] - row[r - 1] && !memcmp(j + row[r], j + row[r - 1], (size_t)(row[r + 1] - row[r]) * sizeof(*j));
+      state = state * 6364136223846793005u + 1442695040888963407u; /* Knuth's multiplier for a congruential generator of 64 bits */
+    }
+    if (equal < INODE_SAMPLES / 10) PetscCall(MatSetOption(A, MAT_USE_INODES, PETSC_FALSE));
   }
-  if (equal < INODE_SAMPLES / 10) PetscCall(MatSetOption(A, MAT_USE_INODES, PETSC_FALSE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* After entries were written into the arrays of a MATSEQAIJ */
-static PetscErrorCode Filled(Mat A, const int64_t row[], PetscInt j[])
-{
-  PetscFunctionBegin;
-  PetscCall(SpareInodes(A, row, j));
   PetscCall(MatSeqAIJSetColumnIndices(A, j)); /* the columns are in place; this call makes A aware of them */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -267,21 +267,6 @@ int GPUCSRInputRead(const GPUCSRInput *s, size_t at, size_t bytes, void *to, GPU
   return 0;
 }
 
-/* More of the file for the decoder */
-static int Fill(GPUCSRInput *s, GPUCSRFault *f)
-{
-  ssize_t n;
-
-  if (s->flow.in < s->flow.in_end || s->flow.last) return 0;
-  n = ReadSome(s, s->input, INPUT, f);
-  if (n < 0) return 1;
-  s->flow.in     = s->input;
-  s->flow.in_end = s->input + n;
-  s->flow.last   = n == 0;
-  s->taken += (size_t)n;
-  return 0;
-}
-
 static int Decode(GPUCSRInput *s, size_t atleast, GPUCSRFault *f)
 {
   if (!s->begun && atleast < MAGIC) atleast = MAGIC;
@@ -293,7 +278,15 @@ static int Decode(GPUCSRInput *s, size_t atleast, GPUCSRFault *f)
       s->text = text;
       s->room = atleast + 1;
     }
-    if (Fill(s, f)) return 1;
+    if (s->flow.in == s->flow.in_end && !s->flow.last) { /* more of the file for the decoder */
+      const ssize_t n = ReadSome(s, s->input, INPUT, f);
+
+      if (n < 0) return 1;
+      s->flow.in     = s->input;
+      s->flow.in_end = s->input + n;
+      s->flow.last   = n == 0;
+      s->taken += (size_t)n;
+    }
     s->flow.out     = (unsigned char *)s->text + s->ntext;
     s->flow.out_end = (unsigned char *)s->text + s->room - 1;
     if (GPUCSRDecode(s->decoder, &s->state, &s->flow, f)) return 1;
@@ -327,26 +320,19 @@ int GPUCSRInputHead(GPUCSRInput *s, size_t want, char **text, size_t *bytes, int
   return 0;
 }
 
-/* All of a stream, which then is no stream */
-static int Settle(GPUCSRInput *s, GPUCSRFault *f)
-{
-  if (!s->decoder) return 0;
-  for (size_t want = s->block; !s->flow.done; want = 2 * s->ntext)
-    if (Decode(s, want, f)) return 1;
-  s->decoder->close(s->state);
-  s->decoder = NULL;
-  s->memory = s->owned = s->text;
-  s->text              = NULL;
-  s->size = s->end = s->length = s->ntext;
-  if (s->fd >= 0) close(s->fd);
-  s->fd = -1;
-  return 0;
-}
-
 const char *GPUCSRInputWhole(GPUCSRInput *s, GPUCSRFault *f)
 {
-  if (Settle(s, f)) return NULL;
-  if (s->fd >= 0) {
+  if (s->decoder) { /* all of a stream, which then is no stream */
+    for (size_t want = s->block; !s->flow.done; want = 2 * s->ntext)
+      if (Decode(s, want, f)) return NULL;
+    s->decoder->close(s->state);
+    s->decoder = NULL;
+    s->memory = s->owned = s->text;
+    s->text              = NULL;
+    s->size = s->end = s->length = s->ntext;
+    if (s->fd >= 0) close(s->fd);
+    s->fd = -1;
+  } else if (s->fd >= 0) {
     s->owned = (char *)malloc(s->size + 1);
     if (!s->owned) GPUCSRFaultSet(f, 0, 0, "no memory for %zu bytes of text", s->size);
     if (!s->owned || GPUCSRInputRead(s, 0, s->size, s->owned, f)) return NULL;

@@ -37,14 +37,14 @@ typedef enum {
   ROW(duplex_rate, 78e9, "bytes/s", FIXED, "foretell.c: both ways at the same time, together") \
   ROW(threaded_size, 262144, "bytes", FIXED, "sys/convert.c: from which on several host threads convert") \
   ROW(threaded_rows, 20000, "rows", FIXED, "inspect.c: from which on several host threads inspect") \
-  ROW(threaded_entries, 100000, "entries", FIXED, "type/scale.c, plan.c, sparseproduct.c: from which on several host threads go through values") \
+  ROW(threaded_entries, 100000, "entries", FIXED, "inplace.c, plan.c, sparseproduct.c: from which on several host threads go through values") \
   ROW(unstaged_size, 65536, "bytes", FIXED, "sys/stage.c: up to which the driver takes pageable memory along with the command") \
   ROW(alone_size, 32768, "bytes", FIXED, "sys/stage.c: of a stage, up to which one thread fills it and a copy engine sends it") \
   ROW(small_margin, 1.25, "factor", FIXED, "report/small.c: by which the other place must be faster before products move there") \
   ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
   ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
   ROW(sparse_least, 20000, "entries", FIXED, "type/gpucsr.c: of both factors, for a sparse product on the device") \
-  ROW(missed_share, 0.3, "share", FIXED, "report/totals.c: of a measured time, from which on the error of a prediction is told") \
+  ROW(missed_share, 0.3, "share", FIXED, "report/report.c: of a measured time, from which on the error of a prediction is told") \
   ROW(spare_entries, 100000, "entries", FIXED, "product/mirror.c: from which on a matrix keeps its upload for a set-up that follows,") \
   ROW(spare_products, 16, "products", FIXED, "product/mirror.c: for so many products,") \
   ROW(spare_share, 0.25, "share", FIXED, "product/mirror.c: while all of the library's memory is at most this part of the device's") \
@@ -69,7 +69,7 @@ typedef enum {
   ROW(narrow_apart, 0.8, "share", FIXED, "format/narrow.c: and from which on all are") \
   ROW(pairs_least, 0.4, "share", FIXED, "format/dia.h: of the last-level cache, from which on symmetric diagonals are read once") \
   ROW(stencil_warp, 48, "entries", FIXED, "stencil_build.cu: a row in the mean, from which on a warp shares it") \
-  ROW(missed_least, 10e-6, "s", FIXED, "report/totals.c, report/advice.c: from which on the error of a prediction is told") \
+  ROW(missed_least, 10e-6, "s", FIXED, "report/report.c, report/advice.c: from which on the error of a prediction is told") \
   ROW(measure_most, 6, "candidates", FIXED, "measure.c: that measuring tries at most") \
   ROW(measure_each, 8, "products", FIXED, "measure.c: of each of them at least") \
   ROW(measure_within, 1.6, "factor", FIXED, "measure.c: by which a candidate's prediction may be behind the best") \

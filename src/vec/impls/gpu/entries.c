@@ -201,20 +201,6 @@ PetscErrorCode VecGPUReady_Private(Vec v, GPUCSRDevice *dev)
 
 /* --- The bus */
 
-/*
-  Page-locks the host's array. Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time. Arrays of the program stay as they are,
-  because the program may free them. A PETSc with CUDA would copy between its vectors and a page-locked array without waiting, so it gets pageable arrays.
-*/
-static PetscErrorCode Pin(VecGPUEntries *e)
-{
-  PetscFunctionBegin;
-  if (!e->locked && !e->refused && !e->borrowed && (double)Bytes(e->n) >= GPUCSRMachineShared.pinned_least && e->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && e->info.uploads + e->info.downloads > 0) {
-    PetscCall(e->dev->ops->hostregister(e->dev->id, e->host, Bytes(e->n), &e->locked));
-    e->refused = (PetscBool)!e->locked;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Copies n entries from first on to the device or to the host, and waits: the program may read and write the host's array after the return */
 static PetscErrorCode Cross(VecGPUEntries *e, PetscBool up, PetscInt first, PetscInt n)
 {
@@ -225,7 +211,14 @@ static PetscErrorCode Cross(VecGPUEntries *e, PetscBool up, PetscInt first, Pets
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GPUCSRLogBegin(event, dev, NULL));
   PetscCall(dev->ops->activate(dev->id));
-  PetscCall(Pin(e));
+  /*
+    Page-locks the host's array. Page-locking costs several copies by staging buffers. It happens when the entries cross the bus for the second time. Arrays of the program stay as they are, because the
+    program may free them. A PETSc with CUDA would copy between its vectors and a page-locked array without waiting, so it gets pageable arrays.
+  */
+  if (!e->locked && !e->refused && !e->borrowed && (double)Bytes(e->n) >= GPUCSRMachineShared.pinned_least && e->dev->ops->separate && GPUCSRSettingsGlobal.pinvectors && !PetscDefined(HAVE_CUDA) && e->info.uploads + e->info.downloads > 0) {
+    PetscCall(e->dev->ops->hostregister(e->dev->id, e->host, Bytes(e->n), &e->locked));
+    e->refused = (PetscBool)!e->locked;
+  }
   if (up) PetscCall(GPUCSRUpload(dev, e->device + first, GPUCSR_DOUBLE, e->host + first, GPUCSR_DOUBLE, (size_t)n, e->locked, dev->stream, NULL));
   else PetscCall(GPUCSRDownload(dev, e->host + first, GPUCSR_DOUBLE, e->device + first, GPUCSR_DOUBLE, (size_t)n, e->locked, dev->stream));
   if (e->locked) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));

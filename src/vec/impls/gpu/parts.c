@@ -76,21 +76,6 @@ static PetscErrorCode VecDuplicateVecs_GPU(Vec v, PetscInt m, Vec *w[])
   PetscFunctionReturn(ierr);
 }
 
-/* A vector with the array of PETSc's standard type alone: no ghosts behind the array */
-static PetscErrorCode IsPlain(Vec v, PetscBool *mpi, PetscBool *plain)
-{
-  Vec local;
-
-  PetscFunctionBegin;
-  *mpi   = GPUCSRIsType(v, VECMPI);
-  *plain = (PetscBool)(IsStandard(v) && !VecGPUIs(v) && !PetscDefined(HAVE_DEVICE)); /* a PETSc with devices compares types by name */
-  if (!*plain || !*mpi) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGhostGetLocalForm(v, &local));
-  *plain = (PetscBool)!local;
-  PetscCall(VecGhostRestoreLocalForm(v, &local));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* w: like v, with v's type name, on the device. Keeps operations that a DM or the program has set */
 static PetscErrorCode OnDevice(Vec v, PetscBool mpi, Vec w)
 {
@@ -106,15 +91,21 @@ static PetscErrorCode OnDevice(Vec v, PetscBool mpi, Vec w)
 
 PetscErrorCode VecGPUDuplicate(Vec v, Vec *w)
 {
-  Vec            like;
-  PetscBool      mpi, plain;
+  Vec            like, local;
+  PetscBool      mpi, ghosts = PETSC_FALSE;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(VecDuplicate(v, w));
-  PetscCall(IsPlain(*w, &mpi, &plain));
-  if (!plain) PetscFunctionReturn(PETSC_SUCCESS);
   like = *w;
+  if (PetscDefined(HAVE_DEVICE) || !IsStandard(like) || VecGPUIs(like)) PetscFunctionReturn(PETSC_SUCCESS); /* a PETSc with devices compares types by name */
+  mpi = GPUCSRIsType(like, VECMPI);
+  if (mpi) {
+    PetscCall(VecGhostGetLocalForm(like, &local));
+    ghosts = (PetscBool)(local != NULL); /* behind its array */
+    PetscCall(VecGhostRestoreLocalForm(like, &local));
+  }
+  if (ghosts) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
   ierr = OnDevice(like, mpi, *w);
   PetscCall(VecDestroy(&like));
@@ -165,22 +156,16 @@ static PetscErrorCode VecCreateLocalVector_GPU(Vec v, Vec *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is w a standard vector that never had an array? PCBJACOBI creates such vectors for the arrays of local vectors. No pointer into the vector exists */
-static PetscBool HasNoArray(Vec w)
-{
-  const VecGPUHeader *h = (const VecGPUHeader *)w->data;
-
-  return (PetscBool)(GPUCSRIsType(w, VECSEQ) && !VecGPUIs(w) && w->petscnative && !h->array && !h->array_allocated && !h->unplacedarray);
-}
-
 /* w gets v's entries. If w is of another type, it becomes a VECGPU if possible, because each use of the host's array would copy */
 static PetscErrorCode GetLocalVector(Vec v, PetscBool write, Vec w)
 {
-  Vec_GPU     *g = VecGPUOf(v);
-  PetscScalar *a;
+  Vec_GPU            *g = VecGPUOf(v);
+  const VecGPUHeader *h = (const VecGPUHeader *)w->data;
+  PetscScalar        *a;
 
   PetscFunctionBegin;
-  if (HasNoArray(w) && !g->bound) PetscCall(VecGPUSetTypeUnasked(w));
+  /* PCBJACOBI creates standard vectors for the arrays of local vectors. No pointer into such a vector exists */
+  if (GPUCSRIsType(w, VECSEQ) && !VecGPUIs(w) && w->petscnative && !h->array && !h->array_allocated && !h->unplacedarray && !g->bound) PetscCall(VecGPUSetTypeUnasked(w));
   if (VecGPUIs(w)) {
     PetscCall(VecGPUExchange_Private(w, g->entries, g->start));
     g->entries->references++;
@@ -225,45 +210,32 @@ static PetscErrorCode VecRestoreLocalVector_GPU(Vec v, Vec w)
 
 /* --- Subvectors */
 
-/* Are the indices of every rank one piece of its part of v? Also the block size of the subvector: the index set's, or v's if divisible */
-static PetscErrorCode Contiguous(Vec v, IS is, PetscBool *yes, PetscInt *start, PetscInt *bs)
-{
-  PetscInt    n, first, end, isbs, vbs;
-  PetscMPIInt all[2];
-  PetscBool   contig;
-
-  PetscFunctionBegin;
-  PetscCall(ISGetLocalSize(is, &n));
-  PetscCall(ISGetBlockSize(is, &isbs));
-  PetscCall(VecGetBlockSize(v, &vbs));
-  PetscCall(VecGetOwnershipRange(v, &first, &end));
-  PetscCall(ISContiguousLocal(is, first, end, start, &contig));
-  all[0] = contig;
-  all[1] = n % vbs == 0;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)v)));
-  *yes = (PetscBool)all[0];
-  *bs  = isbs > 1 ? isbs : all[1] ? vbs : 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* One piece: a vector with a part of v's entries; otherwise a copy, scattered on the host */
 static PetscErrorCode VecGetSubVector_GPU(Vec v, IS is, Vec *sub)
 {
-  Vec_GPU  *whole = VecGPUOf(v), *part;
-  PetscInt  n, total, start = 0, bs, locked = 0;
-  PetscBool contiguous;
-  Vec       w;
+  Vec_GPU    *whole = VecGPUOf(v), *part;
+  PetscInt    n, total, first, end, start = 0, bs, vbs, locked = 0;
+  PetscMPIInt all[2];
+  PetscBool   contiguous;
+  Vec         w;
 
   PetscFunctionBegin;
   PetscCall(ISGetLocalSize(is, &n));
   PetscCall(ISGetSize(is, &total));
-  PetscCall(Contiguous(v, is, &contiguous, &start, &bs));
+  PetscCall(ISGetBlockSize(is, &bs));
+  PetscCall(VecGetBlockSize(v, &vbs));
+  PetscCall(VecGetOwnershipRange(v, &first, &end));
+  PetscCall(ISContiguousLocal(is, first, end, &start, &contiguous));
+  all[0] = contiguous; /* the indices of every rank are one piece of its part of v */
+  all[1] = n % vbs == 0;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)v)));
+  if (bs <= 1) bs = all[1] ? vbs : 1;
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), &w));
   PetscCall(VecSetSizes(w, n, total));
   PetscCall(VecSetBlockSize(w, bs));
   PetscCall(SetTypeAs(v, whole->mpi, w));
   part = VecGPUOf(w);
-  if (contiguous) {
+  if (all[0]) {
     PetscCall(VecGPUEntriesRelease_Private(&part->entries, NULL));
     part->entries = whole->entries;
     part->start   = whole->start + start;

@@ -166,59 +166,34 @@ static PetscBool IsNamed(Vec v)
   return (PetscBool)(GPUCSRIsType(v, VECSEQGPU) || GPUCSRIsType(v, VECMPIGPU));
 }
 
-static PetscErrorCode KeepEntries(Vec v)
-{
-  Vec_GPU       *g    = VecGPUOf(v);
-  VecGPUEntries *kept = g->entries;
-  PetscContainer c;
-
-  PetscFunctionBegin;
-  if (GPUCSR_VEC_TYPE_KEEPS_NOTHING || !IsNamed(v) || ((PetscObject)v)->refct <= 0) PetscFunctionReturn(PETSC_SUCCESS); /* it goes for good */
-  kept->references++;
-  if (g->before || kept->n != v->map->n) { /* a copy, because the entries are not the vector's own */
-    PetscScalar *a;
-
-    PetscCall(VecGPUHostRead_Private(VecGPUOf(v)->entries));
-    PetscCall(PetscMalloc1(v->map->n, &a));
-    PetscCall(PetscArraycpy(a, VecGPUHostOf(v), v->map->n));
-    PetscCall(VecGPUEntriesRelease_Private(&kept, NULL));
-    PetscCall(VecGPUEntriesCreate_Private(v->map->n, &kept));
-    PetscCall(VecGPUEntriesReplace_Private(kept, a));
-  }
-  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
-  PetscCall(PetscContainerSetPointer(c, kept));
-#if !GPUCSR_VEC_TYPE_KEEPS_NOTHING
-  PetscCall(PetscContainerSetUserDestroy(c, DropEntries));
-#endif
-  PetscCall(PetscObjectCompose((PetscObject)v, entrieskept, (PetscObject)c));
-  PetscCall(PetscContainerDestroy(&c));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc keeps the name of the previous type */
-static PetscErrorCode FindEntries(Vec v, VecGPUEntries **entries)
-{
-  PetscContainer c;
-
-  PetscFunctionBegin;
-  *entries = NULL;
-  PetscCall(PetscObjectQuery((PetscObject)v, entrieskept, (PetscObject *)&c));
-  if (!c) PetscFunctionReturn(PETSC_SUCCESS);
-  if (IsNamed(v)) {
-    PetscCall(PetscContainerGetPointer(c, (void **)entries));
-    (*entries)->references++;
-  }
-  PetscCall(PetscObjectCompose((PetscObject)v, entrieskept, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode VecDestroy_GPU(Vec v)
 {
   Vec_GPU              *g      = VecGPUOf(v);
   const struct _VecOps *parent = VecGPUParent(v);
+  VecGPUEntries        *kept   = g->entries;
+  PetscContainer        c;
 
   PetscFunctionBegin;
-  PetscCall(KeepEntries(v));
+  if (!GPUCSR_VEC_TYPE_KEEPS_NOTHING && IsNamed(v) && ((PetscObject)v)->refct > 0) { /* it does not go for good */
+    kept->references++;
+    if (g->before || kept->n != v->map->n) { /* a copy, because the entries are not the vector's own */
+      PetscScalar *a;
+
+      PetscCall(VecGPUHostRead_Private(kept));
+      PetscCall(PetscMalloc1(v->map->n, &a));
+      PetscCall(PetscArraycpy(a, VecGPUHostOf(v), v->map->n));
+      PetscCall(VecGPUEntriesRelease_Private(&kept, NULL));
+      PetscCall(VecGPUEntriesCreate_Private(v->map->n, &kept));
+      PetscCall(VecGPUEntriesReplace_Private(kept, a));
+    }
+    PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &c));
+    PetscCall(PetscContainerSetPointer(c, kept));
+#if !GPUCSR_VEC_TYPE_KEEPS_NOTHING
+    PetscCall(PetscContainerSetUserDestroy(c, DropEntries));
+#endif
+    PetscCall(PetscObjectCompose((PetscObject)v, entrieskept, (PetscObject)c));
+    PetscCall(PetscContainerDestroy(&c));
+  }
   PetscCall(VecScatterDestroy(&g->scatter));
   PetscCall(VecGPUEntriesRelease_Private(&g->before, NULL));
   PetscCall(VecGPUEntriesRelease_Private(&g->entries, NULL));
@@ -372,10 +347,16 @@ static PetscErrorCode VecCreate_MPIGPU(Vec v)
 M*/
 static PetscErrorCode VecCreate_GPU(Vec v)
 {
-  VecGPUEntries *kept;
+  VecGPUEntries *kept = NULL;
+  PetscContainer c;
 
   PetscFunctionBegin;
-  PetscCall(FindEntries(v, &kept));
+  PetscCall(PetscObjectQuery((PetscObject)v, entrieskept, (PetscObject *)&c));
+  if (c && IsNamed(v)) { /* PETSc keeps the name of the previous type */
+    PetscCall(PetscContainerGetPointer(c, (void **)&kept));
+    kept->references++;
+  }
+  if (c) PetscCall(PetscObjectCompose((PetscObject)v, entrieskept, NULL));
   PetscCall(CreateVecGPU(v, (PetscBool)(GPUCSRSizeOf(PetscObjectComm((PetscObject)v)) > 1))); /* not VecSetType(), which would confuse a remade vector with the old vector */
   if (kept && VecGPUIs(v)) {
     PetscCall(VecGPUEntriesRelease_Private(&VecGPUOf(v)->entries, kept));

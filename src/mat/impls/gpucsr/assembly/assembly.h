@@ -58,4 +58,3 @@ GPUCSR_INTERN void           GPUCSRCOOPackHost(GPUCSRCOO *, const PetscScalar *v
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOTravel(PetscSF, MPI_Datatype, const void *out, void *in);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *);
-GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *);

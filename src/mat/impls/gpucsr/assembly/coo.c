@@ -30,7 +30,10 @@ static PetscErrorCode COODestroy(GPUCSRContext *data)
 
   PetscFunctionBegin;
   PetscCall(GPUCSRCOORanksRelease(c));
-  PetscCall(GPUCSRCOORanksDestroy(c));
+  PetscCall(PetscSFDestroy(&c->ranks.sf));
+  PetscCall(PetscFree(c->ranks.sent));
+  PetscCall(PetscFree(c->ranks.out));
+  PetscCall(PetscFree(c->ranks.in));
   for (int b = 0; b < c->nblocks; b++) PetscCall(GPUCSRCOOBlockDestroy(&c->block[b]));
   PetscCall(GPUCSRLivingRemove(&c->living));
   PetscCall(PetscFree(c));
@@ -220,32 +223,13 @@ static PetscErrorCode SetBlock(Mat A, const GPUCSRCOO *c, int b, Mat B, Values *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: a rank with an error sends its buffer as it is, because other ranks wait for the message */
-static PetscErrorCode Exchange(Mat A, GPUCSRCOO *c, Values *x)
-{
-  const PetscScalar *host    = NULL;
-  GPUCSRAttempt      attempt = {.error = PETSC_ERR_SUP};
-  PetscErrorCode     ierr    = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  if (x->dv && x->ondevice) GPUCSRTry(&attempt, GPUCSRCOOPack(c, x->dv));
-  if (attempt.error) {
-    GPUCSRKeep(&ierr, ValuesOnHost(x, &host));
-    if (!ierr) GPUCSRCOOPackHost(c, host);
-  }
-  PetscCall(GPUCSRCOOTravel(c->ranks.sf, MPIU_SCALAR, c->ranks.out, c->ranks.in));
-  PetscCall(ierr);
-  if (!x->dv) PetscFunctionReturn(PETSC_SUCCESS);
-  GPUCSRTry(&attempt, GPUCSRCOOUnpack(c));
-  PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
-  if (attempt.error) x->dv = NULL; /* the host has what came */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* Collective with several ranks */
 static PetscErrorCode SetWith(Mat A, GPUCSRCOO *c, Values *x, PetscBool add)
 {
-  Mat           block[2] = {A, NULL};
-  GPUCSRAttempt attempt;
+  Mat                block[2] = {A, NULL};
+  const PetscScalar *host     = NULL;
+  GPUCSRAttempt      attempt;
+  PetscErrorCode     ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (c->nblocks == 2) {
@@ -256,7 +240,21 @@ static PetscErrorCode SetWith(Mat A, GPUCSRCOO *c, Values *x, PetscBool add)
     GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, ValuesOnDevice(x));
     PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
   }
-  if (c->ranks.sf) PetscCall(Exchange(A, c, x));
+  if (c->ranks.sf) { /* a rank with an error sends its buffer as it is, because other ranks wait for the message */
+    attempt.error = PETSC_ERR_SUP;
+    if (x->dv && x->ondevice) GPUCSRTry(&attempt, GPUCSRCOOPack(c, x->dv));
+    if (attempt.error) {
+      GPUCSRKeep(&ierr, ValuesOnHost(x, &host));
+      if (!ierr) GPUCSRCOOPackHost(c, host);
+    }
+    PetscCall(GPUCSRCOOTravel(c->ranks.sf, MPIU_SCALAR, c->ranks.out, c->ranks.in));
+    PetscCall(ierr);
+  }
+  if (c->ranks.sf && x->dv) {
+    GPUCSRTry(&attempt, GPUCSRCOOUnpack(c));
+    PetscCall(MatGPUCSRKept_Private(A, c->dev, &attempt));
+    if (attempt.error) x->dv = NULL; /* the host has what came */
+  }
   if (x->sent && x->v) MatGPUCSRValuesSent((Mat_SeqGPUCSR *)block[0]->spptr, (double)x->bytes);
   for (int b = 0; b < c->nblocks; b++) PetscCall(SetBlock(A, c, b, block[b], x, add));
   if (x->own && x->ondevice) MatGPUCSRValuesBack((Mat_SeqGPUCSR *)block[0]->spptr, sizeof(double) * (double)x->n);

@@ -68,39 +68,11 @@ static PetscErrorCode Send(GPUCSRDevice dev, const void *a, GPUCSRType type, Pet
 
 #define WRONG_POINTERS "The row pointers do not ascend from 0 to %lld, the number of columns"
 
-/* The rows of the entries, by row pointers on the device */
-static PetscErrorCode Rows(GPUCSRDevice dev, PetscInt m, PetscCount n, const void *rowptr, Indices *x)
-{
-  int           *flag, wrong;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  x->bytes = sizeof(int32_t) * (size_t)n;
-  PetscCall(GPUCSRMalloc(dev, x->bytes, "rows of entries", &x->own));
-  PetscCall(GPUCSRFlagCreate(dev, &flag));
-  ierr = (*GPUCSRAssembleOf(dev)->entryrows)(dev, (int)GPUCSRMax(m + 1, n), (int)m, (int)n, (const int32_t *)rowptr, (int32_t *)x->own, flag, dev->stream);
-  PetscCall(GPUCSRFlagRead(dev, ierr, &flag, &wrong));
-  PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)n);
-  x->p = x->own;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define ARRAYS 5 /* the program's two, two tables, and rows of entries */
 
 static PetscErrorCode IsBeyond(Mat A, const char local[], long long k, PetscInt i, PetscInt j)
 {
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "COO entry %lld has %srow %" PetscInt_FMT " and column %" PetscInt_FMT " of a matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", k, local, i, j, A->rmap->N, A->cmap->N);
-}
-
-static PetscErrorCode Beyond(Mat A, GPUCSRDevice dev, const GPUCSRCoordinates *c, int64_t bad)
-{
-  const void *list[2] = {c->i, c->j};
-  PetscInt    at[2];
-
-  PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) PetscCall(GPUCSRDownload(dev, &at[k], GPUCSR_PETSCINT, (const char *)list[k] + (size_t)bad * GPUCSRTypeSize(c->type), c->type, 1, PETSC_FALSE, dev->stream));
-  PetscCall(IsBeyond(A, c->row || c->col ? "local " : "", (long long)bad, at[0], at[1]));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indices x[ARRAYS], GPUCSRCOOBlock *b, GPUCSRStorage *csr)
@@ -115,16 +87,34 @@ static PetscErrorCode OnDeviceSteps(Mat A, GPUCSRDevice dev, const List *l, Indi
     PetscCall(Send(dev, l->index[k], l->type, l->csr && !k ? (PetscCount)A->rmap->n + 1 : l->n, &x[k]));
     PetscCall(Send(dev, l->table[k], GPUCSR_PETSCINT, l->len[k], &x[2 + k]));
   }
-  if (l->csr) PetscCall(Rows(dev, A->rmap->n, l->n, x[0].p, &x[4]));
+  if (l->csr) {
+    int           *flag, wrong;
+    PetscErrorCode ierr;
+
+    x[4].bytes = sizeof(int32_t) * (size_t)l->n;
+    PetscCall(GPUCSRMalloc(dev, x[4].bytes, "rows of entries", &x[4].own));
+    PetscCall(GPUCSRFlagCreate(dev, &flag));
+    ierr = (*GPUCSRAssembleOf(dev)->entryrows)(dev, (int)GPUCSRMax(A->rmap->n + 1, l->n), (int)A->rmap->n, (int)l->n, (const int32_t *)x[0].p, (int32_t *)x[4].own, flag, dev->stream);
+    PetscCall(GPUCSRFlagRead(dev, ierr, &flag, &wrong));
+    PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)l->n);
+    x[4].p = x[4].own;
+  }
   list.i   = x[l->csr ? 4 : 0].p;
   list.j   = x[1].p;
   list.row = x[2].p;
   list.col = x[3].p;
   PetscCall(MatGPUCSRCOOBlock_Private(A, dev, &list, b, csr));
-  if (b->sum.bad >= 0) PetscCall(Beyond(A, dev, &list, b->sum.bad));
+  if (b->sum.bad >= 0) {
+    const void *index[2] = {list.i, list.j};
+    PetscInt    at[2];
+
+    for (int k = 0; k < 2; k++) PetscCall(GPUCSRDownload(dev, &at[k], GPUCSR_PETSCINT, (const char *)index[k] + (size_t)b->sum.bad * GPUCSRTypeSize(list.type), list.type, 1, PETSC_FALSE, dev->stream));
+    PetscCall(IsBeyond(A, list.row || list.col ? "local " : "", (long long)b->sum.bad, at[0], at[1]));
+  }
   PetscCall((*dev->ops->zero)(dev->id, csr->array[CSR_VAL].data, sizeof(double) * (size_t)csr->nnz, dev->stream));
   PetscCall(MatGPUCSRPlansDestroy_Private(g));
-  PetscCall(MatGPUCSRFromDevice_Private(A, csr, PETSC_FALSE));
+  PetscCall(MatGPUCSREntriesOf_Private(A, csr, PETSC_FALSE));
+  PetscCall(MatGPUCSRProductMirror_Private(A, csr));
   if (dev->ops->separate) {
     g->mirror.pattern = A->nonzerostate + 1; /* PETSc counts the change after this function */
     g->mirror.values  = GPUCSRStateOf(A);
@@ -154,25 +144,6 @@ static PetscErrorCode OnDevice(Mat A, GPUCSRDevice dev, const List *l)
   PetscFunctionReturn(ierr);
 }
 
-/* Row pointers become the rows of the entries, in the numbers of all ranks */
-static PetscErrorCode RowsOnHost(Mat A, PetscCount n, PetscInt **list)
-{
-  const PetscInt  m     = A->rmap->n;
-  const PetscInt *i     = *list;
-  PetscBool       wrong = (PetscBool)(i[0] != 0 || (PetscCount)i[m] != n);
-  PetscInt       *row;
-
-  PetscFunctionBegin;
-  for (PetscInt r = 0; r < m; r++) wrong = (PetscBool)(wrong || i[r] > i[r + 1]);
-  PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)n);
-  PetscCall(PetscMalloc1((size_t)n + 1, &row));
-  for (PetscInt r = 0; r < m; r++)
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) row[k] = A->rmap->rstart + r;
-  PetscCall(PetscFree(*list));
-  *list = row;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A copy of the indices on the host, which the parent may change */
 static PetscErrorCode HostCopy(Mat A, GPUCSRDevice dev, const List *l, PetscInt *copy[2])
 {
@@ -188,7 +159,20 @@ static PetscErrorCode HostCopy(Mat A, GPUCSRDevice dev, const List *l, PetscInt 
       PetscCall(GPUCSRDownload(dev, copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, PETSC_FALSE, dev->stream));
     } else PetscCall(GPUCSRConvert(copy[k], GPUCSR_PETSCINT, l->index[k], l->type, n, 1, NULL));
   }
-  if (l->csr) PetscCall(RowsOnHost(A, l->n, &copy[0]));
+  if (l->csr) {
+    const PetscInt  m     = A->rmap->n;
+    const PetscInt *i     = copy[0];
+    PetscBool       wrong = (PetscBool)(i[0] != 0 || (PetscCount)i[m] != l->n);
+    PetscInt       *row;
+
+    for (PetscInt r = 0; r < m; r++) wrong = (PetscBool)(wrong || i[r] > i[r + 1]);
+    PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, WRONG_POINTERS, (long long)l->n);
+    PetscCall(PetscMalloc1((size_t)l->n + 1, &row));
+    for (PetscInt r = 0; r < m; r++)
+      for (PetscInt k = i[r]; k < i[r + 1]; k++) row[k] = A->rmap->rstart + r;
+    PetscCall(PetscFree(copy[0]));
+    copy[0] = row;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -219,17 +203,6 @@ static PetscErrorCode HostNumbers(Mat A, const List *l, PetscInt *copy[2])
   }
   for (PetscCount k = 0; k < l->n; k++)
     if (PetscMin(copy[0][k], copy[1][k]) >= 0 && (copy[0][k] >= A->rmap->N || copy[1][k] >= A->cmap->N)) PetscCall(IsBeyond(A, "", (long long)k, copy[0][k], copy[1][k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ByParent(Mat A, const List *l, PetscInt *copy[2])
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRCOORemove_Private(A));
-  ((Mat_GPUCSR *)A->spptr)->contributions   = l->n + 1;
-  ((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead = PETSC_FALSE; /* the values go */
-  PetscCall((*((Mat_GPUCSR *)A->spptr)->preallocatecoo)(A, l->n, copy[0], copy[1]));
-  PetscCall(PetscFree(((Mat_SeqGPUCSR *)A->spptr)->firstvalues)); /* MatSetValuesCOO() counts */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -265,7 +238,11 @@ static PetscErrorCode OnOne(Mat A, List *l, PetscInt *copy[2])
   fits = (PetscBool)(fits && dev && dev->ops->separate && strcmp(config->request.format, "aij") && (ondevice || config->masterdevice || l->n >= config->productleast));
   if (!fits) {
     PetscCall(HostNumbers(A, l, copy));
-    PetscCall(ByParent(A, l, copy));
+    PetscCall(MatGPUCSRCOORemove_Private(A));
+    ((Mat_GPUCSR *)A->spptr)->contributions   = l->n + 1;
+    ((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead = PETSC_FALSE; /* the values go */
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->preallocatecoo)(A, l->n, copy[0], copy[1]));
+    PetscCall(PetscFree(((Mat_SeqGPUCSR *)A->spptr)->firstvalues)); /* MatSetValuesCOO() counts */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, OnDevice(A, dev, l));

@@ -17,18 +17,6 @@ PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GPUCSRCOORanksDestroy(GPUCSRCOO *c)
-{
-  GPUCSRCOORanks *r = &c->ranks;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSFDestroy(&r->sf));
-  PetscCall(PetscFree(r->sent));
-  PetscCall(PetscFree(r->out));
-  PetscCall(PetscFree(r->in));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: out to the ranks, in from the ranks */
 PetscErrorCode GPUCSRCOOTravel(PetscSF sf, MPI_Datatype type, const void *out, void *in)
 {

@@ -1,6 +1,6 @@
 /*
-  Operations that change values, and keep the pattern, run at the master copy: on the device with -mat_gpucsr_master device. Otherwise MATAIJ or the threads of scale.c run on the host: a device failure
-  during the copy to the host would leave half of the values changed. Operations that read all values use the device's copy if it is up to date and large enough.
+  Operations that change values, and keep the pattern, run at the master copy: on the device with -mat_gpucsr_master device. Otherwise MATAIJ runs on the host, or several threads for MatScale() and
+  MatDiagonalScale(), as PCGAMG scales the largest matrices of its set-up: a device failure during the copy to the host would leave half of the values changed. Operations that read all values use the device's copy if it is up to date and large enough.
 */
 #include "assembly.h"
 #include "../../../../vec/impls/gpu/kernels.h"
@@ -188,25 +188,69 @@ static PetscErrorCode MatZeroEntries_InPlace(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MatScale_InPlace(Mat A, PetscScalar alpha)
+/* Values of A, and the number of threads for scaling; 1: the parent scales */
+static PetscErrorCode Threads(Mat A, const PetscInt **i, int *threads)
 {
-  Change    c = {.op = SCALE, .s = (double)PetscRealPart(alpha)};
-  PetscBool done;
+  const Mat_SeqGPUCSR *g   = (Mat_SeqGPUCSR *)A->spptr;
+  const GPUCSRDevice   dev = g->dev ? g->dev : g->mirror.csr.format ? g->mirror.csr.dev : NULL; /* a product of matrices may have a mirror and no plan */
 
   PetscFunctionBegin;
-  PetscCall(OnDevice(A, (PetscBool)(c.s != 0), &c, &done)); /* 0 times NaN or Inf depends on the BLAS */
-  if (!done) PetscCall(MatScale_SeqAIJGPUCSR(A, alpha));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, i, NULL, NULL, NULL));
+  *threads = dev && *i && (*i)[A->rmap->n] >= GPUCSRMachineShared.threaded_entries ? dev->threads : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatScale_InPlace(Mat A, PetscScalar alpha)
+{
+  Change          c = {.op = SCALE, .s = (double)PetscRealPart(alpha)};
+  const PetscInt *i;
+  PetscScalar    *a;
+  PetscBool       done;
+  int             threads;
+
+  PetscFunctionBegin;
+  PetscCall(OnDevice(A, (PetscBool)(c.s != 0), &c, &done)); /* 0 times NaN or Inf depends on the BLAS */
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Threads(A, &i, &threads));
+  if (threads == 1 || alpha == (PetscScalar)0.0) {
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.scale)(A, alpha));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatSeqAIJGetArray(A, &a));
+#pragma omp parallel for num_threads(threads)
+  for (PetscInt k = 0; k < i[A->rmap->n]; k++) a[k] *= alpha;
+  PetscCall(PetscLogFlops((PetscLogDouble)i[A->rmap->n]));
+  PetscCall(MatSeqAIJRestoreArray(A, &a)); /* voids PETSc's inverses of the diagonal */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The threads scale the rows, by l; the parent scales the columns */
 static PetscErrorCode MatDiagonalScale_InPlace(Mat A, Vec l, Vec r)
 {
-  Change    c    = {.op = DIAGONAL_SCALE, .l = l, .r = r};
-  PetscBool fits = (PetscBool)((!l || l->map->n == A->rmap->n) && (!r || r->map->n == A->cmap->n)), done;
+  Change             c    = {.op = DIAGONAL_SCALE, .l = l, .r = r};
+  PetscBool          fits = (PetscBool)((!l || l->map->n == A->rmap->n) && (!r || r->map->n == A->cmap->n)), done;
+  const PetscInt    *i;
+  const PetscScalar *s;
+  PetscScalar       *a;
+  int                threads;
 
   PetscFunctionBegin;
   PetscCall(OnDevice(A, fits, &c, &done)); /* else the parent's error */
-  if (!done) PetscCall(MatDiagonalScale_SeqAIJGPUCSR(A, l, r));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Threads(A, &i, &threads));
+  if (threads == 1 || !l || l->map->n != A->rmap->n) {
+    PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalscale)(A, l, r));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetArrayRead(l, &s));
+  PetscCall(MatSeqAIJGetArray(A, &a));
+#pragma omp parallel for num_threads(threads)
+  for (PetscInt row = 0; row < A->rmap->n; row++)
+    for (PetscInt k = i[row]; k < i[row + 1]; k++) a[k] *= s[row];
+  PetscCall(PetscLogFlops((PetscLogDouble)i[A->rmap->n]));
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(VecRestoreArrayRead(l, &s));
+  if (r) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.diagonalscale)(A, NULL, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,30 +296,25 @@ static PetscErrorCode MatDiagonalSet_InPlace(Mat A, Vec d, InsertMode mode)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Are all rows of the list in the matrix, and one after the other? */
-static void ListOf(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *inside)
+/* Zeroes entries of rows, or of rows and columns. The pattern stays. done false: the parent zeroes them and raises errors */
+static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *done)
 {
   const GPUCSRDevice dev = ((Mat_SeqGPUCSR *)A->spptr)->dev;
   const PetscInt     m = A->rmap->n, first = n ? rows[0] : 0;
   const int          threads = dev && (double)n > GPUCSRMachineShared.threaded_entries ? dev->threads : 1;
   int                beyond = 0, apart = 0;
 
+  PetscFunctionBegin;
+
 #pragma omp parallel for simd num_threads(threads) if (threads > 1) reduction(| : beyond, apart)
   for (PetscInt k = 0; k < n; k++) {
     beyond |= (rows[k] < 0) | (rows[k] >= m);
     apart |= rows[k] != first + k;
   }
-  *inside  = (PetscBool)!beyond;
+  *done    = (PetscBool)!beyond;
   c->n     = n;
   c->rows  = rows;
   c->range = (PetscBool)!apart;
-}
-
-/* Zeroes entries of rows, or of rows and columns. The pattern stays. done false: the parent zeroes them and raises errors */
-static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change *c, PetscBool *done)
-{
-  PetscFunctionBegin;
-  ListOf(A, n, rows, c, done);
   if (*done && c->s != 0) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
   PetscCall(OnDevice(A, *done, c, done));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -97,23 +97,6 @@ static PetscErrorCode ColumnsOfBlocks(GPUCSRStorage *const b[2], double *sum[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: own += the other ranks' sums of these columns, and the largest */
-static PetscErrorCode AddAtOwners(Mat A, PetscInt n, const PetscInt garray[], const double *others, double *own, double *most)
-{
-  PetscSF sf;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &sf));
-  PetscCall(PetscSFSetGraphLayout(sf, A->cmap, n, NULL, PETSC_OWN_POINTER, garray));
-  PetscCall(PetscSFReduceBegin(sf, MPI_DOUBLE, others, own, MPI_SUM));
-  PetscCall(PetscSFReduceEnd(sf, MPI_DOUBLE, others, own, MPI_SUM));
-  PetscCall(PetscSFDestroy(&sf));
-  *most = 0;
-  for (PetscInt k = 0; k < A->cmap->n; k++)
-    if (own[k] > *most) *most = own[k];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* NORM_1 and NORM_INFINITY. done false: on some rank the values are not on a device */
 static PetscErrorCode LargestOfRanks(Mat A, NormType type, double *v, PetscBool *done)
 {
@@ -135,42 +118,47 @@ static PetscErrorCode LargestOfRanks(Mat A, NormType type, double *v, PetscBool 
   all = !attempt.error;
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
   *done = (PetscBool)(all > 0);
-  if (*done && type == NORM_1) PetscCall(AddAtOwners(A, block[1]->cmap->n, garray, sum[1], sum[0], v));
+  if (*done && type == NORM_1) {
+    PetscSF sf;
+
+    PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &sf));
+    PetscCall(PetscSFSetGraphLayout(sf, A->cmap, block[1]->cmap->n, NULL, PETSC_OWN_POINTER, garray));
+    PetscCall(PetscSFReduceBegin(sf, MPI_DOUBLE, sum[1], sum[0], MPI_SUM));
+    PetscCall(PetscSFReduceEnd(sf, MPI_DOUBLE, sum[1], sum[0], MPI_SUM));
+    PetscCall(PetscSFDestroy(&sf));
+    *v = 0;
+    for (PetscInt k = 0; k < A->cmap->n; k++)
+      if (sum[0][k] > *v) *v = sum[0][k];
+  }
   for (int b = 0; b < 2; b++) PetscCall(PetscFree(sum[b]));
   if (*done) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, v, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)A)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The sum of all squares; a block that is not on a device adds its own */
-static PetscErrorCode SquaresOfRanks(Mat A, double *v)
-{
-  Mat       block[2];
-  double    square[2] = {0, 0};
-  PetscReal part;
-  PetscBool done;
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
-  for (int b = 0; b < 2; b++) {
-    PetscCall(Norm(block[b], NORM_FROBENIUS, &square[b], &done));
-    if (done) continue;
-    PetscCall(MatNorm(block[b], NORM_FROBENIUS, &part));
-    square[b] = (double)part * (double)part;
-  }
-  *v = square[0] + square[1];
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, v, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Collective. done false: the host has all values */
 PetscErrorCode MatGPUCSRNormOfRanks_Private(Mat A, NormType type, PetscReal *norm, PetscBool *done)
 {
-  double v = 0;
+  double    v = 0;
+  PetscReal part;
+  Mat       block[2];
 
   PetscFunctionBegin;
-  *done = (PetscBool)(type == NORM_FROBENIUS);
-  if (*done) PetscCall(SquaresOfRanks(A, &v));
-  else if (type == NORM_1 || type == NORM_INFINITY) PetscCall(LargestOfRanks(A, type, &v, done));
+  *done = PETSC_FALSE;
+  if (type == NORM_FROBENIUS) { /* the sum of all squares; a block that is not on a device adds its own */
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+    for (int b = 0; b < 2; b++) {
+      double square = 0;
+
+      PetscCall(Norm(block[b], NORM_FROBENIUS, &square, done));
+      if (!*done) {
+        PetscCall(MatNorm(block[b], NORM_FROBENIUS, &part));
+        square = (double)part * (double)part;
+      }
+      v += square;
+    }
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &v, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
+    *done = PETSC_TRUE;
+  } else if (type == NORM_1 || type == NORM_INFINITY) PetscCall(LargestOfRanks(A, type, &v, done));
   if (*done) *norm = (PetscReal)(type == NORM_FROBENIUS ? PetscSqrtReal((PetscReal)v) : v);
   else PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);

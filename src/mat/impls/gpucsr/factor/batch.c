@@ -41,33 +41,6 @@ PetscErrorCode MatGPUCSRFactorWasPutOff_Private(Mat F, PetscBool *later)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks' factors, which must all be deferred and of the same kind; if not, why says which condition fails */
-static PetscErrorCode Parts(PetscInt n, const Mat F[], Mat_GPUCSRFactor *f[], PetscInt *rows, PetscInt *nnz, char why[], size_t len)
-{
-  const PetscInt *i;
-  PetscInt64      entries = 0, all = 0;
-
-  PetscFunctionBegin;
-  why[0] = 0;
-  for (PetscInt k = 0; k < n && !why[0]; k++) {
-    PetscBool later = PETSC_FALSE;
-
-    PetscCall(MatGPUCSRFactorFind_Private(F[k], &f[k]));
-    if (f[k]) PetscCall(MatGPUCSRFactorTakeBack_Private(F[k], f[k], &later));
-    if (!later) PetscCall(PetscSNPrintf(why, len, "the factor of block %" PetscInt_FMT " is not one of the device", k));
-    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
-    else {
-      PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, NULL, NULL, NULL));
-      all += f[k]->A->rmap->n;
-      entries += i[f[k]->A->rmap->n];
-    }
-  }
-  if (!why[0] && entries > INT32_MAX - 1024) PetscCall(PetscStrncpy(why, "the blocks have too many entries for 32-bit indices", len));
-  *rows = (PetscInt)all;
-  *nnz  = (PetscInt)entries;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Fills in the values, and the pattern if t->i does not exist yet */
 static PetscErrorCode FillBatch(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
@@ -142,20 +115,6 @@ static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, co
   PetscFunctionReturn(ierr);
 }
 
-/* Tells the common factor where its blocks begin */
-static PetscErrorCode BeginBatch(PetscInt n, Mat_GPUCSRFactor *const f[], Mat F)
-{
-  Mat_GPUCSRFactor *all;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorGet_Private(F, &all));
-  PetscCall(PetscMalloc1(n + 1, &all->begin));
-  all->begin[0] = 0;
-  for (PetscInt k = 0; k < n; k++) all->begin[k + 1] = all->begin[k] + (int)f[k]->A->rmap->n;
-  all->nblocks = (int)n;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Called if there is no factor yet, or if it is for other blocks */
 static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
@@ -176,7 +135,6 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
   if (!ierr) ierr = MatGPUCSRFactorCreate_Private(A, f[0]->type, f[0]->direct, &t->F); /* never cuDSS, because no block is */
   if (!ierr) ierr = MatGPUCSRFactorSymbolic_Private(t->F, A, row, f[0]->symmetric ? row : col, &f[0]->info);
-  if (!ierr) ierr = BeginBatch(n, f, t->F);
   PetscCall(ISDestroy(&row));
   PetscCall(ISDestroy(&col));
   PetscCall(MatDestroy(&A));
@@ -265,9 +223,27 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
   PetscBool         same = (PetscBool)(t->F && t->n == n);
   Mat_GPUCSRFactor *all;
   GPUCSRAttempt     attempt;
+  const PetscInt   *i;
+  PetscInt64        entries = 0, sum = 0;
 
   PetscFunctionBegin;
-  PetscCall(Parts(n, F, f, &rows, &nnz, why, len));
+  why[0] = 0; /* they must all be deferred and of the same kind */
+  for (PetscInt k = 0; k < n && !why[0]; k++) {
+    PetscBool later = PETSC_FALSE;
+
+    PetscCall(MatGPUCSRFactorFind_Private(F[k], &f[k]));
+    if (f[k]) PetscCall(MatGPUCSRFactorTakeBack_Private(F[k], f[k], &later));
+    if (!later) PetscCall(PetscSNPrintf(why, len, "the factor of block %" PetscInt_FMT " is not one of the device", k));
+    else if (f[k]->type != f[0]->type || memcmp(&f[k]->info, &f[0]->info, sizeof(f[0]->info)) || f[k]->method != f[0]->method) PetscCall(PetscStrncpy(why, "the factors of blocks are not of one kind", len));
+    else {
+      PetscCall(MatSeqAIJGetCSRAndMemType(f[k]->A, &i, NULL, NULL, NULL));
+      sum += f[k]->A->rmap->n;
+      entries += i[f[k]->A->rmap->n];
+    }
+  }
+  if (!why[0] && entries > INT32_MAX - 1024) PetscCall(PetscStrncpy(why, "the blocks have too many entries for 32-bit indices", len));
+  rows = (PetscInt)sum;
+  nnz  = (PetscInt)entries;
   if (why[0]) PetscFunctionReturn(PETSC_SUCCESS);
   same = (PetscBool)(same && t->type == f[0]->type && !memcmp(&t->info, &f[0]->info, sizeof(t->info))); /* all blocks have the settings of the first */
   for (PetscInt k = 0; k < n && same; k++) {
@@ -278,8 +254,14 @@ static PetscErrorCode MakeBatch(PetscInt n, const Mat F[], const GPUCSROverlap *
     PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
     PetscCall(FillBatch(n, f, rows, nnz, t));
     PetscCall(PetscObjectStateIncrease((PetscObject)all->A));
-  } else PetscCall(CreateBatch(n, f, overlap, rows, nnz, t));
-  PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
+  } else {
+    PetscCall(CreateBatch(n, f, overlap, rows, nnz, t));
+    PetscCall(MatGPUCSRFactorGet_Private(t->F, &all));
+    PetscCall(PetscMalloc1(n + 1, &all->begin)); /* where its blocks begin */
+    all->begin[0] = 0;
+    for (PetscInt k = 0; k < n; k++) all->begin[k + 1] = all->begin[k] + (int)f[k]->A->rmap->n;
+    all->nblocks = (int)n;
+  }
   if (all->symmetric) PetscCall(MatCholeskyFactorNumeric(t->F, all->A, &f[0]->info));
   else PetscCall(MatLUFactorNumeric(t->F, all->A, &f[0]->info));
   PetscCall(Good(t, all, why, len));

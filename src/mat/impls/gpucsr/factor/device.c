@@ -8,11 +8,10 @@ static PetscErrorCode FreeInts(GPUCSRDevice dev, int n, int **p)
   return GPUCSRFree(dev, sizeof(int) * (size_t)n, (void **)p);
 }
 
-/* Frees all but the factor itself */
-static PetscErrorCode TrianglesDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
+static PetscErrorCode PairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
 {
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < 2; k++) { /* all but the factor itself */
     if (p->from[k] != p->T[k].order) PetscCall(FreeInts(dev, p->M.n, &p->from[k]));
     if (k && p->to != p->T[1].order) PetscCall(FreeInts(dev, p->M.n, &p->to));
     p->from[k] = NULL;
@@ -20,13 +19,6 @@ static PetscErrorCode TrianglesDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
   }
   p->to    = NULL;
   p->built = p->fresh = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode PairDestroy(GPUCSRDevice dev, GPUCSRFactorPair *p)
-{
-  PetscFunctionBegin;
-  PetscCall(TrianglesDestroy(dev, p));
   PetscCall(FreeInts(dev, (int)p->M.nnz, &p->map));
   PetscCall(FreeInts(dev, p->M.n, &p->schedule));
   PetscCall(GPUCSRFactorCSRDestroy(dev, &p->M));
@@ -156,24 +148,16 @@ static PetscErrorCode Index(GPUCSRDevice dev, int n, int *in, IS is, int **out)
   PetscFunctionReturn(ierr);
 }
 
-/* Seconds that products with the inverses of the blocks are predicted to take; none are made where a block is large */
-static double InversesTime(const Mat_GPUCSRFactor *f)
-{
-  int largest = 0;
-
-  for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
-  return f->nblocks && largest <= GPUCSR_INVERSE_ROWS ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL;
-}
-
 /* Chooses the kernel of the solves: the user's choice, or the fastest by prediction */
 static PetscErrorCode Choose(Mat_GPUCSRFactor *f, const GPUCSRTriangle T[2])
 {
-  const GPUCSRMachine *tuned    = &GPUCSRMachineShared;
-  const double         inverses = InversesTime(f);
-  double               t[GPUCSR_SOLVE_METHODS], host;
-  int                  ranges[2], best = 0;
+  const GPUCSRMachine *tuned = &GPUCSRMachineShared;
+  double               t[GPUCSR_SOLVE_METHODS], host, inverses;
+  int                  ranges[2], best = 0, largest = 0;
 
   PetscFunctionBegin;
+  for (int k = 0; k < f->nblocks; k++) largest = PetscMax(largest, f->begin[k + 1] - f->begin[k]);
+  inverses = f->nblocks && largest <= GPUCSR_INVERSE_ROWS ? GPUCSRInversesTime(f->dev, f->nblocks, f->begin) : PETSC_MAX_REAL; /* none are made where a block is large */
   for (int k = 0; k < 2; k++) ranges[k] = GPUCSRTriangleRanges(&T[k], f->dev);
   for (int m = 0; m < GPUCSR_SOLVE_METHODS; m++) {
     t[m] = GPUCSRTriangleTime(&T[0], f->dev, (GPUCSRSolveMethod)m, ranges[0]) + GPUCSRTriangleTime(&T[1], f->dev, (GPUCSRSolveMethod)m, ranges[1]);
@@ -276,55 +260,6 @@ PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *f, const double *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies the values of A into the pattern of the factor */
-static PetscErrorCode Load(Mat_GPUCSRFactor *f, Mat A)
-{
-  GPUCSRDevice     dev     = f->dev;
-  GPUCSRFactorCSR *M       = &f->pair[0].M;
-  const int        n       = (int)A->rmap->n;
-  IS               inverse = NULL;
-  int             *row = NULL, *column = NULL;
-  GPUCSRStorage   *csr;
-  const PetscInt  *i;
-  PetscScalar     *a;
-  PetscErrorCode   ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  if (f->own) {
-    PetscCall(MatGPUCSRFetch_Private(A));
-    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
-    PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
-  if (!f->natural) {
-    PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
-    ierr = SendIS(dev, n, f->row, &row);
-    if (!ierr) ierr = SendIS(dev, n, inverse, &column);
-    PetscCall(ISDestroy(&inverse));
-  }
-  if (!ierr) ierr = dev->ops->zero(dev->id, M->a, sizeof(double) * (size_t)M->nnz, dev->stream);
-  if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)(dev, n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, row, column, *M, dev->stream);
-  PetscCall(FreeInts(dev, n, &row));
-  PetscCall(FreeInts(dev, n, &column));
-  PetscFunctionReturn(ierr);
-}
-
-/* All rows in the order of levels, for the factorization. A triangle not yet built reuses the levels; a triangle built from PETSc's values stays */
-static PetscErrorCode Schedule(GPUCSRDevice dev, GPUCSRFactorPair *p)
-{
-  GPUCSRTriangle apart = {0}, *T = p->built ? &apart : &p->T[0];
-  PetscErrorCode ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  if (!T->depth) ierr = GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, T, dev->stream);
-  if (!ierr) ierr = GPUCSRTriangleOrder(dev, &p->M, p->M.n, T, dev->stream);
-  if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule);
-  if (!ierr) ierr = dev->ops->copy(dev->id, p->schedule, T->order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream);
-  PetscCall(GPUCSRTriangleDestroy(dev, &apart));
-  PetscFunctionReturn(ierr);
-}
-
 /* ILU or ICC of the values in the pattern of the factor. done: all pivots are good; else row has the first that is not */
 PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivotRule rule, double tolerance, PetscBool *done, int *row)
 {
@@ -334,7 +269,18 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
   GPUCSRPivots             pivots;
 
   PetscFunctionBegin;
-  if (!p->schedule) PetscCall(Schedule(dev, p));
+  if (!p->schedule) {
+    GPUCSRTriangle apart = {0}, *T = p->built ? &apart : &p->T[0];
+    PetscErrorCode ierr = PETSC_SUCCESS;
+
+    /* All rows in the order of levels. A triangle not yet built reuses the levels; a triangle built from PETSc's values stays */
+    if (!T->depth) ierr = GPUCSRTriangleLevels(dev, &p->M, PETSC_FALSE, T, dev->stream);
+    if (!ierr) ierr = GPUCSRTriangleOrder(dev, &p->M, p->M.n, T, dev->stream);
+    if (!ierr) ierr = GPUCSRMalloc(dev, sizeof(int) * (size_t)p->M.n, "the order of levels", (void **)&p->schedule);
+    if (!ierr) ierr = dev->ops->copy(dev->id, p->schedule, T->order, sizeof(int) * (size_t)p->M.n, GPUCSR_ON_DEVICE, dev->stream);
+    PetscCall(GPUCSRTriangleDestroy(dev, &apart));
+    PetscCall(ierr);
+  }
   PetscCall((*ops->factor)(dev, &p->M, f->symmetric, p->schedule, rule, tolerance, &pivots, dev->stream));
   *row  = pivots.row;
   *done = (PetscBool)(pivots.row == p->M.n && !pivots.unsymmetric && (!f->symmetric || (p->T[0].nnz == p->M.nnz - p->M.n - p->T[0].nnz)));
@@ -345,14 +291,39 @@ PetscErrorCode MatGPUCSRFactorEliminate_Private(Mat_GPUCSRFactor *f, GPUCSRPivot
 /* ILU or ICC of A on the device. done: all pivots are good; if not, PETSc must report an error or shift */
 PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *f, Mat A, const MatFactorInfo *info, PetscBool *done)
 {
-  GPUCSRPivotRule rule = GPUCSR_PIVOT_ABSOLUTE;
-  int             row;
+  GPUCSRDevice     dev     = f->dev;
+  GPUCSRFactorCSR *M       = &f->pair[0].M;
+  const int        n       = (int)A->rmap->n;
+  GPUCSRPivotRule  rule    = GPUCSR_PIVOT_ABSOLUTE;
+  IS               inverse = NULL;
+  int             *order = NULL, *column = NULL, row;
+  GPUCSRStorage   *csr;
+  const PetscInt  *i;
+  PetscScalar     *a;
+  PetscErrorCode   ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
   if (info->shifttype == (PetscReal)MAT_SHIFT_NONZERO) rule = GPUCSR_PIVOT_ROW;
   if (info->shifttype == (PetscReal)MAT_SHIFT_POSITIVE_DEFINITE) rule = GPUCSR_PIVOT_POSITIVE;
-  PetscCall(Turn(f, f->dev->stream));
-  PetscCall(Load(f, A));
+  PetscCall(Turn(f, dev->stream));
+  if (f->own) {
+    PetscCall(MatGPUCSRFetch_Private(A));
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, &a, NULL));
+    PetscCall(GPUCSRUpload(dev, M->a, GPUCSR_DOUBLE, a, GPUCSR_DOUBLE, (size_t)i[n], PETSC_FALSE, dev->stream, NULL));
+  } else { /* the values of A into the pattern of the factor */
+    PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
+    if (!f->natural) {
+      PetscCall(ISInvertPermutation(f->col, PETSC_DECIDE, &inverse));
+      ierr = SendIS(dev, n, f->row, &order);
+      if (!ierr) ierr = SendIS(dev, n, inverse, &column);
+      PetscCall(ISDestroy(&inverse));
+    }
+    if (!ierr) ierr = dev->ops->zero(dev->id, M->a, sizeof(double) * (size_t)M->nnz, dev->stream);
+    if (!ierr) ierr = (*GPUCSRTriangleOpsGet(dev)->scatter)(dev, n, (const int *)csr->array[CSR_ROWPTR].data, (const int *)csr->array[CSR_COL].data, (const double *)csr->array[CSR_VAL].data, order, column, *M, dev->stream);
+    PetscCall(FreeInts(dev, n, &order));
+    PetscCall(FreeInts(dev, n, &column));
+    PetscCall(ierr);
+  }
   PetscCall(MatGPUCSRFactorEliminate_Private(f, rule, (double)info->zeropivot, done, &row));
   if (!*done) PetscCall(PetscInfo(A, "Row %d has a pivot that PETSc must judge, or the pattern is not symmetric: its factorization is taken\n", row));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -383,26 +354,24 @@ static PetscErrorCode Transpose(Mat_GPUCSRFactor *f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The triangles of a solve, in order */
-static void Sweeps(Mat_GPUCSRFactor *f, PetscBool transposed, GPUCSRSweep w[2])
-{
-  const PetscBool   other = (PetscBool)(transposed && !f->symmetric);
-  GPUCSRFactorPair *p     = &f->pair[other];
-
-  w[0] = (GPUCSRSweep){&p->T[0], other ? GPUCSR_SCALE_ROW : GPUCSR_UNIT, p->from[0], NULL};
-  w[1] = (GPUCSRSweep){&p->T[1], f->symmetric ? GPUCSR_SCALE_RIGHT : other ? GPUCSR_UNIT : GPUCSR_SCALE_ROW, p->from[1], p->to};
-}
-
 /* x = the solution for b, both on the device */
 static PetscErrorCode LaunchSolve(Mat_GPUCSRFactor *f, PetscBool transposed, const double *b, double *x, GPUCSRStream s)
 {
-  const GPUCSRTriangleOps    *ops = GPUCSRTriangleOpsGet(f->dev);
-  const GPUCSROverlapScatter *e   = f->scatter.n ? &f->scatter : NULL;
-  double                     *out = x;
-  GPUCSRSweep                 w[2];
+  const GPUCSRTriangleOps    *ops   = GPUCSRTriangleOpsGet(f->dev);
+  const GPUCSROverlapScatter *e     = f->scatter.n ? &f->scatter : NULL;
+  double                     *out   = x;
+  const PetscBool             other = (PetscBool)(transposed && !f->symmetric);
+  GPUCSRFactorPair           *p     = &f->pair[other];
+  const GPUCSRSweep           w[2]  = {
+               {&p->T[0], other ? GPUCSR_SCALE_ROW : GPUCSR_UNIT, p->from[0], NULL },
+               {&p->T[1],
+                f->symmetric ? GPUCSR_SCALE_RIGHT
+                : other      ? GPUCSR_UNIT
+                             : GPUCSR_SCALE_ROW,
+                p->from[1],                                                   p->to}
+  };
 
   PetscFunctionBegin;
-  Sweeps(f, transposed, w);
   if (e) {
     PetscCall((*GPUCSRHelpers(f->dev)->gather)(f->dev, (int)e->m, GPUCSR_DOUBLE, e->from, b, e->b, s));
     b = e->b;
@@ -474,18 +443,13 @@ PetscErrorCode MatGPUCSRFactorProbed_Private(Mat A, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscBool Probed(const Mat_GPUCSRFactor *f)
-{
-  return (PetscBool)(f->numeric && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries && GPUCSRIsType(f->A, MATSEQAIJGPUCSR) && ((Mat_SeqGPUCSR *)f->A->spptr)->probed);
-}
-
 PetscErrorCode MatGPUCSRFactorSolve_Private(Mat F, Mat_GPUCSRFactor *f, PetscBool transposed, Vec b, Vec x)
 {
   GPUCSRVectors  v = {.x = b, .z = x};
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  if (!transposed && Probed(f)) {
+  if (!transposed && f->numeric && f->pair[0].M.nnz <= GPUCSRMachineShared.probed_entries && GPUCSRIsType(f->A, MATSEQAIJGPUCSR) && ((Mat_SeqGPUCSR *)f->A->spptr)->probed) {
     PetscCall((*f->petsc.solve)(F, b, x));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

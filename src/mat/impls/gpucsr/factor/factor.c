@@ -33,31 +33,6 @@ PetscErrorCode MatGPUCSRFactorGet_Private(Mat F, Mat_GPUCSRFactor **f)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The device of the products, or none and says why. The host backend serves only if a kernel of this library was asked for */
-static PetscErrorCode Decide(Mat A, Mat_GPUCSRFactor *f)
-{
-  const Mat_SeqGPUCSR *g     = (Mat_SeqGPUCSR *)A->spptr;
-  const PetscBool      asked = (PetscBool)(f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES);
-  const PetscInt      *i;
-  char                 unused[128];
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRDecide_Private(A));
-  f->dev = g->dev && g->dev->ops->separate && !g->dev->failed[0] ? g->dev : NULL;
-  PetscCall(PetscStrncpy(f->whynot, !g->dev ? g->whynot : g->dev->failed[0] ? g->dev->failed : "backend host", sizeof(f->whynot)));
-  if (f->method == GPUCSR_METHOD_HOST) {
-    f->dev = NULL;
-    PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
-  } else if (!f->dev && asked && GPUCSR_SCALAR_IS_DOUBLE && strcmp(g->base.config.request.format, "aij") && !g->info.fallbacks) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
-    f->dev = NULL;
-    PetscCall(PetscStrncpy(f->whynot, "the matrix is empty, not square, or does not fit 32-bit indices", sizeof(f->whynot)));
-  }
-  if (!f->dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static void           Install(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode Settle(Mat, Mat_GPUCSRFactor *);
 static PetscErrorCode MatDestroy_GPUCSRFactor(Mat);
@@ -336,9 +311,13 @@ static PetscErrorCode Natural(IS is, PetscBool *natural)
 
 PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, const MatFactorInfo *info)
 {
-  Mat_GPUCSRFactor *f;
-  PetscBool         identity[2];
-  GPUCSRAttempt     attempt;
+  Mat_GPUCSRFactor    *f;
+  PetscBool            identity[2];
+  GPUCSRAttempt        attempt;
+  const Mat_SeqGPUCSR *g;
+  PetscBool            asked;
+  const PetscInt      *i;
+  char                 unused[128];
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
@@ -358,7 +337,21 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   PetscCall(Natural(row, &identity[0]));
   PetscCall(Natural(col, &identity[1]));
   f->natural = (PetscBool)(identity[0] && identity[1]);
-  PetscCall(Decide(A, f));
+  g          = (Mat_SeqGPUCSR *)A->spptr; /* The device of the products, or none and says why. The host backend serves only if a kernel of this library was asked for */
+  asked      = (PetscBool)(f->method >= 0 || f->method == GPUCSR_METHOD_INVERSES);
+  PetscCall(MatGPUCSRDecide_Private(A));
+  f->dev = g->dev && g->dev->ops->separate && !g->dev->failed[0] ? g->dev : NULL;
+  PetscCall(PetscStrncpy(f->whynot, !g->dev ? g->whynot : g->dev->failed[0] ? g->dev->failed : "backend host", sizeof(f->whynot)));
+  if (f->method == GPUCSR_METHOD_HOST) {
+    f->dev = NULL;
+    PetscCall(PetscStrncpy(f->whynot, "-mat_gpucsr_solve_kernel host was asked for", sizeof(f->whynot)));
+  } else if (!f->dev && asked && GPUCSR_SCALAR_IS_DOUBLE && strcmp(g->base.config.request.format, "aij") && !g->info.fallbacks) PetscCall(GPUCSRDeviceOpen("host", &f->dev, unused, sizeof(unused)));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+  if (f->dev && (!A->rmap->n || A->rmap->n != A->cmap->n || A->rmap->n >= 1 << 28 || i[A->rmap->n] > INT32_MAX - 1024)) {
+    f->dev = NULL;
+    PetscCall(PetscStrncpy(f->whynot, "the matrix is empty, not square, or does not fit 32-bit indices", sizeof(f->whynot)));
+  }
+  if (!f->dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
   f->later = (PetscBool)(f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff);
   if (f->dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
     GPUCSRTry(&attempt, PatternOfA(A, f, &f->own));
@@ -399,11 +392,16 @@ static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc accepts a new pattern of A without a symbolic factorization, so this does, too */
-static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info)
+static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 {
+  Mat_GPUCSRFactor *f;
+  GPUCSRAttempt     attempt;
+  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
+
   PetscFunctionBegin;
-  if (A != f->A) {
+  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
+  if (f->dev && !GPUCSRIsType(A, MATSEQAIJGPUCSR)) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
+  if (A != f->A) { /* PETSc accepts a new pattern of A without a symbolic factorization, so this does, too */
     PetscCall(PetscObjectReference((PetscObject)A));
     PetscCall(MatDestroy(&f->A));
     f->A = A;
@@ -418,19 +416,6 @@ static PetscErrorCode Follow(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorI
   f->info    = *info;
   f->values  = GPUCSRStateOf(A);
   f->numeric = f->ondevice = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
-{
-  Mat_GPUCSRFactor *f;
-  GPUCSRAttempt     attempt;
-  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorGet_Private(F, &f));
-  if (f->dev && !GPUCSRIsType(A, MATSEQAIJGPUCSR)) PetscCall(FactorLeave(F, f, PETSC_SUCCESS, "the matrix has been converted to another type"));
-  PetscCall(Follow(F, A, f, info));
   if (f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff) {
     f->later     = PETSC_TRUE;
     F->assembled = F->preallocated = PETSC_TRUE;
@@ -514,26 +499,14 @@ static PetscErrorCode MatFactorGetSolverType_GPUCSR(Mat F, MatSolverType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads -mat_gpucsr_solve_kernel, with the prefix of the factored matrix */
-static PetscErrorCode Options(Mat A, Mat_GPUCSRFactor *f)
-{
-  static const char *const kernels[] = {"auto", "host", "inverses", "ranges", "syncfree"};
-  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_METHOD_INVERSES, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
-  PetscInt                 kernel    = 0;
-
-  PetscFunctionBegin;
-  PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, PETSC_STATIC_ARRAY_LENGTH(kernels), kernels[0], &kernel, NULL));
-  PetscOptionsEnd();
-  f->method = methods[kernel];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* direct: the reason against cuDSS, or empty */
 PetscErrorCode MatGPUCSRFactorCreate_Private(Mat A, MatFactorType type, const char direct[], Mat *B)
 {
-  Mat_GPUCSRFactor *f;
-  PetscContainer    c;
+  Mat_GPUCSRFactor        *f;
+  PetscContainer           c;
+  static const char *const kernels[] = {"auto", "host", "inverses", "ranges", "syncfree"};
+  static const int         methods[] = {GPUCSR_METHOD_AUTO, GPUCSR_METHOD_HOST, GPUCSR_METHOD_INVERSES, GPUCSR_SOLVE_RANGES, GPUCSR_SOLVE_SYNCFREE};
+  PetscInt                 kernel    = 0;
 
   PetscFunctionBegin;
   PetscCall(MatGetFactor(A, MATSOLVERPETSC, type, B));
@@ -548,7 +521,10 @@ PetscErrorCode MatGPUCSRFactorCreate_Private(Mat A, MatFactorType type, const ch
   f->symmetric = (PetscBool)(type == MAT_FACTOR_CHOLESKY || type == MAT_FACTOR_ICC);
   f->petsc     = *(*B)->ops;
   Install(*B, f);
-  PetscCall(Options(A, f));
+  PetscObjectOptionsBegin((PetscObject)A); /* with the prefix of the factored matrix */
+  PetscCall(PetscOptionsEList("-mat_gpucsr_solve_kernel", "Kernel of triangular solves", "MATSOLVERGPUCSR", kernels, PETSC_STATIC_ARRAY_LENGTH(kernels), kernels[0], &kernel, NULL));
+  PetscOptionsEnd();
+  f->method = methods[kernel];
   PetscCall(PetscFree((*B)->solvertype));
   PetscCall(PetscStrallocpy(MATSOLVERGPUCSR, &(*B)->solvertype));
   PetscCall(PetscObjectComposeFunction((PetscObject)*B, "MatFactorGetSolverType_C", MatFactorGetSolverType_GPUCSR));

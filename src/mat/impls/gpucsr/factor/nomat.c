@@ -1,23 +1,6 @@
 /* ILU(0) of a matrix that is only on the device, without a Mat. The host sees flags alone. */
 #include "factorimpl.h"
 
-static PetscErrorCode PatternOnDevice(Mat_GPUCSRFactor *f, const GPUCSRStorage *A, int longest, PetscBool *good)
-{
-  GPUCSRDevice     dev = f->dev;
-  GPUCSRFactorCSR *M   = &f->pair[0].M;
-  int              bad;
-
-  PetscFunctionBegin;
-  PetscCheck(A->m < 1 << 28, PETSC_COMM_SELF, PETSC_ERR_SUP, "A factor of %d rows is too large for the device", A->m);
-  PetscCall(GPUCSRFactorCSRCreate(dev, A->m, A->nnz, M));
-  M->longest = longest;
-  PetscCall(dev->ops->copy(dev->id, M->i, A->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), GPUCSR_ON_DEVICE, dev->stream));
-  PetscCall(dev->ops->copy(dev->id, M->j, A->array[CSR_COL].data, sizeof(int) * (size_t)A->nnz, GPUCSR_ON_DEVICE, dev->stream));
-  PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
-  *good = (PetscBool)!bad;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Make(Mat_GPUCSRFactor *f, const GPUCSRStorage *A, int longest, PetscBool *good)
 {
   GPUCSRDevice dev = f->dev;
@@ -25,7 +8,18 @@ static PetscErrorCode Make(Mat_GPUCSRFactor *f, const GPUCSRStorage *A, int long
 
   PetscFunctionBegin;
   *good = PETSC_TRUE;
-  if (!f->pair[0].M.i) PetscCall(PatternOnDevice(f, A, longest, good));
+  if (!f->pair[0].M.i) {
+    GPUCSRFactorCSR *M = &f->pair[0].M;
+    int              bad;
+
+    PetscCheck(A->m < 1 << 28, PETSC_COMM_SELF, PETSC_ERR_SUP, "A factor of %d rows is too large for the device", A->m);
+    PetscCall(GPUCSRFactorCSRCreate(dev, A->m, A->nnz, M));
+    M->longest = longest;
+    PetscCall(dev->ops->copy(dev->id, M->i, A->array[CSR_ROWPTR].data, sizeof(int) * ((size_t)A->m + 1), GPUCSR_ON_DEVICE, dev->stream));
+    PetscCall(dev->ops->copy(dev->id, M->j, A->array[CSR_COL].data, sizeof(int) * (size_t)A->nnz, GPUCSR_ON_DEVICE, dev->stream));
+    PetscCall(GPUCSRFactorCSRInspect(dev, M, &bad));
+    *good = (PetscBool)!bad;
+  }
   if (!*good) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(dev->ops->copy(dev->id, f->pair[0].M.a, A->array[CSR_VAL].data, sizeof(double) * (size_t)A->nnz, GPUCSR_ON_DEVICE, dev->stream));
   PetscCall(MatGPUCSRFactorEliminate_Private(f, GPUCSR_PIVOT_ROW, 100 * PETSC_MACHINE_EPSILON, good, &row));

@@ -103,14 +103,6 @@ static void Look(GPUCSRWatched *watched)
   GiveUp(o);
 }
 
-static PetscErrorCode WatchBegin(Nccl *g)
-{
-  PetscFunctionBegin;
-  g->watched.look = Look;
-  PetscCheck(!GPUCSRWatchBegin(&g->watched), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Errors once the communicator has ended */
 static PetscErrorCode Here(GPUCSRHalo h)
 {
@@ -154,8 +146,9 @@ static PetscErrorCode Open(void)
 }
 
 /* Collective on the ranks that can use NCCL */
-static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
+static PetscErrorCode Join(GPUCSRHalo h)
 {
+  Nccl       *g = (Nccl *)h->data;
   PetscMPIInt rank, size;
   NCCLId      id = {{0}};
   Group      *o;
@@ -179,25 +172,10 @@ static PetscErrorCode GroupGet(GPUCSRHalo h, Group **group)
     groups  = o;
     PetscCall(h->dev->ops->activate(h->dev->id));
   }
-  *group = o;
+  g->group = o;
   if (!o->references++) CheckNCCL("ncclCommInitRank()", (*nccl.comminitrank)(&o->nccl, (int)size, id, (int)rank));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode GroupRelease(Group **group)
-{
-  Group *o = *group;
-
-  PetscFunctionBegin;
-  *group = NULL;
-  if (!o || --o->references) PetscFunctionReturn(PETSC_SUCCESS);
-  for (Group **p = &groups; *p; p = &(*p)->next)
-    if (*p == o) {
-      *p = o->next;
-      break;
-    }
-  if (o->nccl && !o->gone && !o->dev->failed[0]) (void)(*nccl.commdestroy)(o->nccl);
-  PetscCall(PetscFree(o));
+  g->watched.look = Look;
+  PetscCheck(!GPUCSRWatchBegin(&g->watched), PETSC_COMM_SELF, PETSC_ERR_SYS, "no thread could be started to watch NCCL's exchanges");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -211,11 +189,20 @@ static PetscErrorCode Destroy_Nccl(GPUCSRHalo h)
   Nccl           *g     = (Nccl *)h->data;
   GPUCSRDevice    dev   = h->dev;
   const PetscBool works = (PetscBool)!dev->failed[0];
+  Group          *o     = g->group;
 
   PetscFunctionBegin;
   if (works && g->stream) PetscCall(dev->ops->streamsynchronize(dev->id, g->stream)); /* the thread still watches */
   GPUCSRWatchEnd(&g->watched);
-  PetscCall(GroupRelease(&g->group));
+  g->group = NULL;
+  if (o && !--o->references) {
+    Group **p = &groups;
+
+    while (*p && *p != o) p = &(*p)->next;
+    if (*p) *p = o->next;
+    if (o->nccl && !o->gone && works) (void)(*nccl.commdestroy)(o->nccl);
+    PetscCall(PetscFree(o));
+  }
   if (works && g->done) PetscCall(dev->ops->hostfree(dev->id, g->done));
   if (works && g->packed) PetscCall(dev->ops->eventdestroy(dev->id, g->packed));
   if (works && g->came) PetscCall(dev->ops->eventdestroy(dev->id, g->came));
@@ -266,12 +253,10 @@ static PetscErrorCode Local_Nccl(GPUCSRHalo h)
 /* All ranks make the communicator, or none */
 static PetscErrorCode Connect_Nccl(GPUCSRHalo h)
 {
-  Nccl         *g = (Nccl *)h->data;
   GPUCSRAttempt attempt;
 
   PetscFunctionBegin;
-  GPUCSRTry(&attempt, GroupGet(h, &g->group));
-  GPUCSRThen(&attempt, WatchBegin(g));
+  GPUCSRTry(&attempt, Join(h));
   PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
   PetscCheck(!attempt.error, h->comm, attempt.error, "%s", attempt.message);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -327,11 +312,6 @@ static PetscErrorCode Post(GPUCSRHalo h, const GPUCSRNeighbours *to, const doubl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static GPUCSRStream Stream(GPUCSRHalo h, GPUCSRStream s)
-{
-  return s ? s : h->dev->stream;
-}
-
 /* n numbers into a buffer that is sent: of page-locked memory, or NaN */
 static PetscErrorCode FillNccl(GPUCSRHalo h, PetscInt n, const PetscScalar *from, double *to, GPUCSRStream s)
 {
@@ -347,7 +327,7 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
   PetscFunctionBegin;
   PetscCheck(!h->dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL needs the device, which has failed: %s", h->dev->failed);
   PetscCall(h->dev->ops->activate(h->dev->id));
-  s = Stream(h, s);
+  if (!s) s = h->dev->stream;
   if (x && x->place == GPUCSR_DEVICE) {
     if (h->nsend) PetscCall((*GPUCSRHelpers(h->dev)->gather)(h->dev, (int)h->nsend, GPUCSR_DOUBLE, g->index, x->p, g->send, s));
   } else {
@@ -358,14 +338,6 @@ static PetscErrorCode ForwardBegin_Nccl(GPUCSRHalo h, const GPUCSROperand *x, GP
     PetscCall(FillNccl(h, h->nsend, x ? g->hsend : NULL, g->send, s));
   }
   PetscCall(Post(h, &h->to, g->send, &h->from, g->recv, s));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Later work of s waits for the received entries */
-static PetscErrorCode Came(GPUCSRHalo h, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  if (!h->dev->failed[0]) PetscCall(h->dev->ops->streamwait(h->dev->id, s, ((Nccl *)h->data)->came));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -382,8 +354,8 @@ static PetscErrorCode ForwardEnd_Nccl(GPUCSRHalo h, PetscBool host, GPUCSRStream
   Nccl *g = (Nccl *)h->data;
 
   PetscFunctionBegin;
-  s = Stream(h, s);
-  PetscCall(Came(h, s));
+  if (!s) s = h->dev->stream;
+  if (!h->dev->failed[0]) PetscCall(h->dev->ops->streamwait(h->dev->id, s, g->came)); /* later work of s waits for the received entries */
   if (host) PetscCall(ToHost(h, g->hrecv, g->recv, h->nrecv, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -395,7 +367,7 @@ static PetscErrorCode ReverseBegin_Nccl(GPUCSRHalo h, PetscBool valid, PetscBool
   PetscFunctionBegin;
   PetscCheck(!h->dev->failed[0], PETSC_COMM_SELF, PETSC_ERR_GPU, "NCCL needs the device, which has failed: %s", h->dev->failed);
   PetscCall(h->dev->ops->activate(h->dev->id));
-  s = Stream(h, s);
+  if (!s) s = h->dev->stream;
   if (!valid || host) PetscCall(FillNccl(h, h->nrecv, valid ? g->hrecv : NULL, g->recv, s));
   PetscCall(Post(h, &h->from, g->recv, &h->to, g->send, s));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -407,8 +379,8 @@ static PetscErrorCode ReverseAdd_Nccl(GPUCSRHalo h, const GPUCSROperand *z, GPUC
   Nccl *g = (Nccl *)h->data;
 
   PetscFunctionBegin;
-  s = Stream(h, s);
-  PetscCall(Came(h, s));
+  if (!s) s = h->dev->stream;
+  if (!h->dev->failed[0]) PetscCall(h->dev->ops->streamwait(h->dev->id, s, g->came));
   if (!z || !h->nsend) PetscFunctionReturn(PETSC_SUCCESS);
   if (z->place == GPUCSR_DEVICE) {
     for (PetscMPIInt k = 0; k < h->to.n; k++) PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(h->dev, (int)(h->to.offset[k + 1] - h->to.offset[k]), g->index + h->to.offset[k], g->send + h->to.offset[k], z->p, s));
@@ -427,7 +399,7 @@ static PetscErrorCode Gather_Nccl(GPUCSRHalo h, const double *mine, int n, doubl
 
   PetscFunctionBegin;
   PetscCall(Here(h));
-  s = Stream(h, s);
+  if (!s) s = h->dev->stream;
   Posted(g);
   CheckNCCL("ncclAllGather()", (*nccl.allgather)(mine, all, (size_t)n, NCCL_FLOAT64, g->group->nccl, (void *)s));
   PetscCall(DoneBehind(h, s));
@@ -445,7 +417,7 @@ static PetscErrorCode Played_Nccl(GPUCSRHalo h, GPUCSRStream s)
   PetscFunctionBegin;
   PetscCall(Here(h));
   Posted((Nccl *)h->data);
-  PetscCall(DoneBehind(h, Stream(h, s)));
+  PetscCall(DoneBehind(h, s ? s : h->dev->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -303,33 +303,6 @@ static PetscErrorCode ReverseAdd_Peer(GPUCSRHalo h, const GPUCSROperand *z, GPUC
 
 /* --- The off-diagonal block */
 
-/* The rows that have entries. Pays where most rows have none: elsewhere the block's own product is as fast, and is there already */
-static PetscErrorCode Rows(GPUCSRHalo h, Mat Ao)
-{
-  Peer           *g = (Peer *)h->data;
-  const PetscInt *i;
-  PetscInt       *row, *ptr, n = 0;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRHaloFree(h, &g->rows.row));
-  PetscCall(GPUCSRHaloFree(h, &g->rows.ptr));
-  PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, NULL, NULL, NULL));
-  PetscCall(PetscMalloc2(Ao->rmap->n, &row, Ao->rmap->n + 1, &ptr));
-  for (PetscInt r = 0; r < Ao->rmap->n; r++)
-    if (i[r] < i[r + 1]) {
-      row[n]   = r;
-      ptr[n++] = i[r];
-    }
-  ptr[n]        = i[Ao->rmap->n];
-  g->rows.n     = (int)n;
-  g->rows.group = ptr[n] <= 4 * n ? 2 : ptr[n] <= 32 * n ? 8 : 32;
-  g->pays       = (PetscBool)(2 * n <= Ao->rmap->n);
-  if (g->pays) PetscCall(GPUCSRHaloIndices(h, row, n, &g->rows.row));
-  if (g->pays) PetscCall(GPUCSRHaloIndices(h, ptr, n + 1, &g->rows.ptr));
-  PetscCall(PetscFree2(row, ptr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The plan's entries if it is in CSR: then the block is on the device once */
 static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
 {
@@ -341,7 +314,28 @@ static PetscErrorCode AddReady_Peer(GPUCSRHalo h, Mat Ao, PetscBool *pays)
   PetscFunctionBegin;
   if (g->version.values != o->version.values) {
     PetscCall(Quiet(h));
-    if (g->version.pattern != o->version.pattern) PetscCall(Rows(h, Ao));
+    if (g->version.pattern != o->version.pattern) {
+      const PetscInt *i;
+      PetscInt       *row, *ptr, n = 0;
+
+      /* The rows that have entries. Pays where most rows have none: elsewhere the block's own product is as fast, and is there already */
+      PetscCall(GPUCSRHaloFree(h, &g->rows.row));
+      PetscCall(GPUCSRHaloFree(h, &g->rows.ptr));
+      PetscCall(MatSeqAIJGetCSRAndMemType(Ao, &i, NULL, NULL, NULL));
+      PetscCall(PetscMalloc2(Ao->rmap->n, &row, Ao->rmap->n + 1, &ptr));
+      for (PetscInt r = 0; r < Ao->rmap->n; r++)
+        if (i[r] < i[r + 1]) {
+          row[n]   = r;
+          ptr[n++] = i[r];
+        }
+      ptr[n]        = i[Ao->rmap->n];
+      g->rows.n     = (int)n;
+      g->rows.group = ptr[n] <= 4 * n ? 2 : ptr[n] <= 32 * n ? 8 : 32;
+      g->pays       = (PetscBool)(2 * n <= Ao->rmap->n);
+      if (g->pays) PetscCall(GPUCSRHaloIndices(h, row, n, &g->rows.row));
+      if (g->pays) PetscCall(GPUCSRHaloIndices(h, ptr, n + 1, &g->rows.ptr));
+      PetscCall(PetscFree2(row, ptr));
+    }
     if (g->pays && exact) {
       if (!GPUCSRIsCSR(csr->format)) PetscCall(MatGPUCSRMirror_Private(Ao, o->dev, PETSC_TRUE, &csr));
       PetscCall(o->dev->ops->streamsynchronize(o->dev->id, o->dev->stream)); /* products may be on another stream */

@@ -38,30 +38,6 @@ static PetscErrorCode Unique(GPUCSRHalo h, PetscSF whole)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Neighbours and their entries: PetscSF has them in the order of ranks */
-static PetscErrorCode Neighbours(GPUCSRHalo h)
-{
-  GPUCSRSFCount   n;
-  const PetscInt *mine, *root;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSFGetRootRanks(h->sf, &n, &h->from.rank, &h->from.offset, &mine, NULL));
-  h->from.n = (PetscMPIInt)n;
-  for (PetscInt k = 0; k < h->nrecv; k++) PetscCheck(mine[k] == k, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The entries of x are not in the order of the ranks that own them");
-  PetscCall(PetscSFGetLeafRanks(h->sf, &n, &h->to.rank, &h->to.offset, &root));
-  h->to.n  = (PetscMPIInt)n;
-  h->nsend = h->to.offset[n];
-  PetscCall(PetscMalloc3(h->nsend, &h->index, h->nsend, &h->sent, h->nunique + 2, &h->first));
-  PetscCall(PetscArrayzero(h->first, h->nunique + 2));
-  for (PetscInt k = 0; k < h->nsend; k++) {
-    h->index[k] = h->unique[root[k]];
-    h->first[root[k] + 2]++;
-  }
-  for (PetscInt u = 0; u < h->nunique; u++) h->first[u + 2] += h->first[u + 1];
-  for (PetscInt k = 0; k < h->nsend; k++) h->sent[h->first[root[k] + 1]++] = k;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
 {
   const size_t bytes = sizeof(PetscScalar) * (size_t)(n + 1);
@@ -144,8 +120,10 @@ static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 /* Collective: the graph of the n columns `ghost`, ascending, of which other ranks have the entries */
 PetscErrorCode GPUCSRHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt n, const PetscInt ghost[], GPUCSRHalo *halo)
 {
-  GPUCSRHalo h;
-  PetscSF    sf;
+  GPUCSRHalo      h;
+  PetscSF         sf;
+  GPUCSRSFCount   count;
+  const PetscInt *mine, *root;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
@@ -158,7 +136,21 @@ PetscErrorCode GPUCSRHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt n, con
   PetscCall(PetscSFSetUp(sf));
   PetscCall(Unique(h, sf));
   PetscCall(PetscSFDestroy(&sf));
-  PetscCall(Neighbours(h));
+  /* neighbours and their entries: PetscSF has them in the order of ranks */
+  PetscCall(PetscSFGetRootRanks(h->sf, &count, &h->from.rank, &h->from.offset, &mine, NULL));
+  h->from.n = (PetscMPIInt)count;
+  for (PetscInt k = 0; k < h->nrecv; k++) PetscCheck(mine[k] == k, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The entries of x are not in the order of the ranks that own them");
+  PetscCall(PetscSFGetLeafRanks(h->sf, &count, &h->to.rank, &h->to.offset, &root));
+  h->to.n  = (PetscMPIInt)count;
+  h->nsend = h->to.offset[count];
+  PetscCall(PetscMalloc3(h->nsend, &h->index, h->nsend, &h->sent, h->nunique + 2, &h->first));
+  PetscCall(PetscArrayzero(h->first, h->nunique + 2));
+  for (PetscInt k = 0; k < h->nsend; k++) {
+    h->index[k] = h->unique[root[k]];
+    h->first[root[k] + 2]++;
+  }
+  for (PetscInt u = 0; u < h->nunique; u++) h->first[u + 2] += h->first[u + 1];
+  for (PetscInt k = 0; k < h->nsend; k++) h->sent[h->first[root[k] + 1]++] = k;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,16 +193,6 @@ PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo h, PetscBool *broken)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The version of this library as a number: ranks of different versions differ in their exchanges. Volatile: a test changes the bytes of the file */
-static int Library(void)
-{
-  static const volatile char name[] = "libpetscgpucsr " PETSCGPUCSR_VERSION;
-  unsigned                   n      = 0;
-
-  for (size_t k = 0; k < sizeof(name); k++) n = 31 * n + (unsigned char)name[k];
-  return (int)(n % INT_MAX);
-}
-
 /*
   Collective: sets up the exchange that was asked for. auto: peer if each rank has a device of its own and devices address each other's memory;
   else staged. Errors are errors on all ranks. dev: the device of this rank's products; NULL: products use host memory. GPUCSRHaloSetUp() does the rank's
@@ -218,11 +200,13 @@ static int Library(void)
 */
 PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, GPUCSRHaloWay asked)
 {
-  static PetscInt64 made;
-  const PetscBool   any  = (PetscBool)(asked == GPUCSR_HALO_AUTO);
-  PetscErrorCode    ierr = PETSC_SUCCESS;
-  PetscMPIInt       size;
-  int               least[5], device = dev && dev->ops->kernels;
+  static const volatile char name[] = "libpetscgpucsr " PETSCGPUCSR_VERSION; /* a test changes the bytes of the file */
+  static PetscInt64          made;
+  const PetscBool            any     = (PetscBool)(asked == GPUCSR_HALO_AUTO);
+  unsigned                   version = 0;
+  PetscErrorCode             ierr    = PETSC_SUCCESS;
+  PetscMPIInt                size;
+  int                        least[5], device = dev && dev->ops->kernels;
 
   PetscFunctionBegin;
   PetscCall(Drop(h));
@@ -233,7 +217,8 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, GPUCSRHaloWay as
   least[0] = (int)asked;
   least[1] = -least[0];
   least[2] = device;
-  least[3] = Library();
+  for (size_t k = 0; k < sizeof(name); k++) version = 31 * version + (unsigned char)name[k];
+  least[3] = (int)(version % INT_MAX); /* ranks of different versions differ in their exchanges */
   least[4] = -least[3];
   PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, least, 5, MPI_INT, MPI_MIN, h->comm));
   PetscCheck(least[3] == -least[4], h->comm, PETSC_ERR_ARG_INCOMP, "The ranks have loaded libpetscgpucsr.so of different versions, this one %s: it must be the same on all", PETSCGPUCSR_VERSION);

@@ -4,22 +4,6 @@
 */
 #include "../type/mpigpucsr.h"
 
-/* Collective: sets up the exchange again if a rank has given it up */
-static PetscErrorCode Renew(Mat A)
-{
-  Mat_MPIGPUCSR *g    = (Mat_MPIGPUCSR *)A->spptr;
-  GPUCSRHalo     h    = g->halo;
-  PetscBool      mine = PETSC_FALSE;
-  int            broken;
-
-  PetscFunctionBegin;
-  if (h && h->data) PetscCall(GPUCSRHaloBroken(h, &mine));
-  broken = mine;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &broken, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-  if (broken) PetscCall(PetscMemzero(g->agreed, sizeof(g->agreed)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the entries to send, ordered by row, then by rank. Needs no exchange */
 PetscErrorCode MatGPUCSRRanksSends_Private(Mat A, GPUCSRSend **sends, int *n)
 {
@@ -45,13 +29,21 @@ PetscErrorCode MatGPUCSRRanksSends_Private(Mat A, GPUCSRSend **sends, int *n)
 /* Collective. Prepares A for products, or for products with its transpose; why: the reason why this rank cannot take part, or empty */
 PetscErrorCode MatGPUCSRRanksGet_Private(Mat A, PetscBool transposed, GPUCSRRanks *r, char why[], size_t len)
 {
-  PetscBool ready, alone;
-  Mat       Ao;
+  PetscBool      ready, alone;
+  Mat            Ao;
+  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
+  GPUCSRHalo     h;
+  PetscBool      mine = PETSC_FALSE;
+  int            broken;
 
   PetscFunctionBegin;
   why[0] = 0;
   PetscCall(PetscMemzero(r, sizeof(*r)));
-  PetscCall(Renew(A));
+  h = g->halo; /* the exchange is set up again if a rank has given it up */
+  if (h && h->data) PetscCall(GPUCSRHaloBroken(h, &mine));
+  broken = mine;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &broken, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  if (broken) PetscCall(PetscMemzero(g->agreed, sizeof(g->agreed)));
   PetscCall(MatGPUCSRReadyAllreduce_Private(A, transposed ? GPUCSR_TRANSPOSE : GPUCSR_FORWARD, &ready, &alone));
   PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &Ao, NULL));
   if (ready) PetscCall(MatGPUCSROperatorGet_Private(Ao, transposed, &r->off, why, len));

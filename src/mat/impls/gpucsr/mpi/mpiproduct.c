@@ -31,7 +31,6 @@ typedef struct {
   GPUCSRVectors  v;
   GPUCSROperand  partial;
   PetscErrorCode error; /* of this rank, which still takes part in the exchange */
-  PetscBool      alone; /* the other ranks do not know of the error */
 } Step;
 
 /*
@@ -66,22 +65,6 @@ PetscErrorCode MatGPUCSRHaloForget_Private(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the share of each rank in the entries of a new pattern, for the report */
-static PetscErrorCode Shares(Mat Ad, Mat Ao, MPI_Comm comm, PetscMPIInt size)
-{
-  double *share = ((Mat_SeqGPUCSR *)Ad->spptr)->share, sum;
-  MatInfo info[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatGetInfo(Ad, MAT_LOCAL, &info[0]));
-  PetscCall(MatGetInfo(Ao, MAT_LOCAL, &info[1]));
-  share[0] = (double)(info[0].nz_used + info[1].nz_used);
-  PetscCallMPI(MPI_Allreduce(&share[0], &sum, 1, MPI_DOUBLE, MPI_SUM, comm));
-  PetscCallMPI(MPI_Allreduce(&share[0], &share[2], 1, MPI_DOUBLE, MPI_MAX, comm));
-  share[1] = sum / (double)size;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Collective: the halo's graph for A's pattern */
 PetscErrorCode MatGPUCSRHaloGraph_Private(Mat A)
 {
@@ -91,6 +74,8 @@ PetscErrorCode MatGPUCSRHaloGraph_Private(Mat A)
   PetscMPIInt     size;
   Pattern         now;
   Mat             b[2];
+  double         *share, sum;
+  MatInfo         info[2];
 
   PetscFunctionBegin;
   PetscCall(PatternGet(A, &now));
@@ -99,15 +84,22 @@ PetscErrorCode MatGPUCSRHaloGraph_Private(Mat A)
   PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], &garray));
   PetscCall(MatGPUCSRHaloForget_Private(A));
   PetscCall(GPUCSRHaloCreate(comm, A->cmap, b[1]->cmap->n, garray, &g->halo));
-  PetscCall(Shares(b[0], b[1], comm, size));
+  /* the share of each rank in the entries of a new pattern, for the report */
+  share = ((Mat_SeqGPUCSR *)b[0]->spptr)->share;
+  PetscCall(MatGetInfo(b[0], MAT_LOCAL, &info[0]));
+  PetscCall(MatGetInfo(b[1], MAT_LOCAL, &info[1]));
+  share[0] = (double)(info[0].nz_used + info[1].nz_used);
+  PetscCallMPI(MPI_Allreduce(&share[0], &sum, 1, MPI_DOUBLE, MPI_SUM, comm));
+  PetscCallMPI(MPI_Allreduce(&share[0], &share[2], 1, MPI_DOUBLE, MPI_MAX, comm));
+  share[1]     = sum / (double)size;
   g->exchanged = now;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The place of the halo: a device with memory of its own if the blocks are ready there, else the host (NULL) */
-static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
+/* The place of the halo: a device with memory of its own, else the host (NULL) */
+static GPUCSRDevice SeparateDevice(Mat Ad)
 {
-  GPUCSRDevice dev = ready ? ((Mat_SeqGPUCSR *)Ad->spptr)->dev : NULL;
+  GPUCSRDevice dev = ((Mat_SeqGPUCSR *)Ad->spptr)->dev;
 
   return dev && dev->ops->separate ? dev : NULL;
 }
@@ -116,7 +108,7 @@ static GPUCSRDevice HaloDevice(Mat Ad, PetscBool ready)
 static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 {
   Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
-  GPUCSRDevice   dev = HaloDevice(Ad, *ready);
+  GPUCSRDevice   dev = *ready ? SeparateDevice(Ad) : NULL;
   GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
@@ -134,30 +126,7 @@ static PetscErrorCode HaloReady(Mat A, Mat Ad, Mat Ao, PetscBool *ready)
 }
 
 /*
-  Collective: chooses the exchange if a rank needs a new exchange. A rank with an error counts as a rank on the host. When products return to the host the exchange stays, unless it connects
-  devices and a device has failed.
-*/
-static PetscErrorCode HaloChoose(Mat A, Mat Ad, PetscBool ready)
-{
-  Mat_MPIGPUCSR *g   = (Mat_MPIGPUCSR *)A->spptr;
-  GPUCSRHalo     h   = g->halo;
-  GPUCSRDevice   dev = HaloDevice(Ad, ready);
-  PetscBool      mine;
-  PetscMPIInt    stale;
-
-  PetscFunctionBegin;
-  mine = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->connect && h->dev && h->dev->failed[0]));
-  if (!mine) PetscCall(GPUCSRHaloBroken(h, &mine));
-  stale = mine;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
-  if (!stale) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecDestroy(&g->lvec));
-  PetscCall(GPUCSRHaloChoose(h, dev, g->base.config.halo));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  The same, collectively: a warning or error of several ranks is printed once, and no rank waits for a failed one. Ranks agree at the first product of
+  The blocks and the halo, collectively: a warning or error of several ranks is printed once, and no rank waits for a failed one. Ranks agree at the first product of
   each side with a new pattern or new values, to which all come: PETSc counts changes of a parallel matrix on all ranks. The halo is made then, too. After
   a later event on one rank (its device fails, a program changes one block) only the rank itself reports it.
 */
@@ -166,7 +135,10 @@ PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat A, GPUCSRSide side, PetscBool
   Mat_MPIGPUCSR   *g    = (Mat_MPIGPUCSR *)A->spptr;
   const MPI_Comm   comm = PetscObjectComm((PetscObject)A);
   Mat              b[2], speaker;
-  PetscMPIInt      rank, size, have[2], all[2], first;
+  PetscMPIInt      rank, size, have[2], all[2], first, stale;
+  PetscBool        mine;
+  GPUCSRDevice     dev;
+  GPUCSRHalo       h;
   GPUCSRAttempt    attempt;
   Pattern          now;
   PetscObjectState state;
@@ -184,7 +156,17 @@ PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat A, GPUCSRSide side, PetscBool
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCall(MatGPUCSRHaloGraph_Private(A));
   GPUCSRTry(&attempt, MatGPUCSRBlocksReady_Private(b[0], b[1], side, PETSC_FALSE, ready));
-  PetscCall(HaloChoose(A, b[0], (PetscBool)(!attempt.error && *ready)));
+  /* chooses the exchange if a rank needs a new exchange. A rank with an error counts as a rank on the host. When products return to the host the exchange stays, unless it connects devices and a device has failed */
+  h    = g->halo;
+  dev  = !attempt.error && *ready ? SeparateDevice(b[0]) : NULL;
+  mine = (PetscBool)(!h->data || (dev && h->dev != dev) || (h->exchange->connect && h->dev && h->dev->failed[0]));
+  if (!mine) PetscCall(GPUCSRHaloBroken(h, &mine));
+  stale = mine;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &stale, 1, MPI_INT, MPI_MAX, comm));
+  if (stale) {
+    PetscCall(VecDestroy(&g->lvec));
+    PetscCall(GPUCSRHaloChoose(h, dev, g->base.config.halo));
+  }
   GPUCSRThen(&attempt, HaloReady(A, b[0], b[1], ready));
   speaker = b[((Mat_SeqGPUCSR *)b[0]->spptr)->warning[0] ? 0 : 1];
   have[0] = attempt.error ? 1 : 0;
@@ -200,27 +182,6 @@ PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat A, GPUCSRSide side, PetscBool
   }
   g->agreed[side] = now;
   g->values[side] = state;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The collective beginning: its errors are errors on all ranks, except for a rank that the other ranks do not wait for */
-static PetscErrorCode Begin(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z, Step *t)
-{
-  Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
-  PetscBool      ready;
-
-  PetscFunctionBegin;
-  *t = (Step){
-    .A = A, .v = {.x = x, .y = y, .z = z, .ox.place = GPUCSR_HOST, .oz.place = GPUCSR_HOST},
-         .quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA)
-  };
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &t->Ad, &t->Ao, NULL));
-  t->error = MatGPUCSRReadyAllreduce_Private(A, side, &ready, &t->alone);
-  t->h     = g->halo;
-  t->lvec  = g->lvec;
-  if (!t->alone) PetscCall(t->error);
-  if (!t->error && t->h->exchange->check) t->error = (*t->h->exchange->check)(t->h);
-  if (!t->error && ready) t->dev = ((Mat_SeqGPUCSR *)t->Ad->spptr)->dev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -296,43 +257,6 @@ static PetscErrorCode ExchangeOnHost(Step *t, PetscBool reverse)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ForwardOnHost(Step *t)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->v.x, t->v.y, t->v.z));
-  PetscCall(PetscObjectStateIncrease((PetscObject)t->lvec));
-  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->v.z, t->v.z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* z = A x + y, y may be NULL, may be z */
-static PetscErrorCode Forward(Mat A, Vec x, Vec y, Vec z)
-{
-  Step           t;
-  GPUCSRDevice   dev;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(Begin(A, GPUCSR_FORWARD, x, y, z, &t));
-  dev = t.dev;
-  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
-  GPUCSRKeep(&t.error, Try(&t, Take));
-  GPUCSRKeep(&t.error, Try(&t, Pack));
-  if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
-  if (!t.dev) GPUCSRKeep(&t.error, ExchangeOnHost(&t, PETSC_FALSE));
-  if (t.error) PetscCall((*t.h->exchange->forwardbegin)(t.h, NULL, NULL));
-  GPUCSRKeep(&t.error, Try(&t, DiagonalProduct));
-  if (t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalAdd));
-  ierr = (*t.h->exchange->forwardend)(t.h, (PetscBool)!t.dev, t.v.stream); /* after an error, too: neighbours go on */
-  GPUCSRKeep(&t.error, ierr);
-  if (!t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalProduct));
-  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
-  PetscCall(Give(&t));
-  if (!t.dev) GPUCSRKeep(&t.error, ForwardOnHost(&t));
-  PetscCall(t.error);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* halo = Ao^T x, complete for the exchange */
 static PetscErrorCode OffDiagonalTranspose(Step *t)
 {
@@ -352,40 +276,67 @@ static PetscErrorCode Add(Step *t)
   return (*t->h->exchange->reverseadd)(t->h, &t->v.oz, t->v.stream);
 }
 
-/* z = A^T x + y: the halo's sums travel while the diagonal block is multiplied */
-static PetscErrorCode Backward(Mat A, Vec x, Vec y, Vec z)
+static PetscErrorCode ForwardOnHost(Step *t)
 {
-  Step           t;
-  GPUCSRDevice   dev;
-  PetscErrorCode ierr;
-
   PetscFunctionBegin;
-  PetscCall(Begin(A, GPUCSR_TRANSPOSE, x, y, z, &t));
-  dev = t.dev;
-  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
-  GPUCSRKeep(&t.error, Try(&t, Take));
-  GPUCSRKeep(&t.error, Try(&t, OffDiagonalTranspose));
-  if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
-  if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
-  ierr = (*t.h->exchange->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.v.stream);
-  GPUCSRKeep(&t.error, ierr);
-  GPUCSRKeep(&t.error, Try(&t, DiagonalTranspose));
-  if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
-  if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
-  t.quiet = PETSC_FALSE; /* z holds part of the result */
-  if (t.dev) GPUCSRKeep(&t.error, Try(&t, Add));
-  else GPUCSRKeep(&t.error, ExchangeOnHost(&t, PETSC_TRUE));
-  if (t.error) (void)(*t.h->exchange->reverseadd)(t.h, NULL, t.v.stream);
-  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
-  PetscCall(Give(&t));
-  PetscCall(t.error);
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->v.x, t->v.y, t->v.z));
+  PetscCall(PetscObjectStateIncrease((PetscObject)t->lvec));
+  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->v.z, t->v.z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* z = A x + y, or z = A^T x + y, where the halo's sums travel while the diagonal block is multiplied. y may be NULL, may be z */
 PetscErrorCode MatProduct_MPIAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
+  Mat_MPIGPUCSR        *g = (Mat_MPIGPUCSR *)A->spptr;
+  const GPUCSRExchange *way;
+  GPUCSRDevice          dev;
+  PetscErrorCode        ierr;
+  PetscBool             ready = PETSC_FALSE, alone = PETSC_FALSE; /* alone: the other ranks do not know of an error */
+  Step                  t = {
+                     .A = A, .v = {.x = x, .y = y, .z = z, .ox.place = GPUCSR_HOST, .oz.place = GPUCSR_HOST},
+                          .quiet = (PetscBool)(MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_CUDA)
+  };
+
   PetscFunctionBegin;
-  if (side == GPUCSR_FORWARD) PetscCall(Forward(A, x, y, z));
-  else PetscCall(Backward(A, x, y, z));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &t.Ad, &t.Ao, NULL));
+  t.error = MatGPUCSRReadyAllreduce_Private(A, side, &ready, &alone);
+  if (!alone) PetscCall(t.error); /* an error on all ranks */
+  t.h    = g->halo;
+  t.lvec = g->lvec;
+  way    = t.h->exchange;
+  if (!t.error && way->check) t.error = (*way->check)(t.h);
+  if (!t.error && ready) t.dev = ((Mat_SeqGPUCSR *)t.Ad->spptr)->dev;
+  dev = t.dev;
+  PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Halo, dev, A));
+  GPUCSRKeep(&t.error, Try(&t, Take));
+  if (side == GPUCSR_FORWARD) {
+    GPUCSRKeep(&t.error, Try(&t, Pack));
+    if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+    if (!t.dev) GPUCSRKeep(&t.error, ExchangeOnHost(&t, PETSC_FALSE));
+    if (t.error) PetscCall((*way->forwardbegin)(t.h, NULL, NULL));
+    GPUCSRKeep(&t.error, Try(&t, DiagonalProduct));
+    if (t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalAdd));
+    ierr = (*way->forwardend)(t.h, (PetscBool)!t.dev, t.v.stream); /* after an error, too: neighbours go on */
+    GPUCSRKeep(&t.error, ierr);
+    if (!t.adds) GPUCSRKeep(&t.error, Try(&t, OffDiagonalProduct));
+  } else {
+    GPUCSRKeep(&t.error, Try(&t, OffDiagonalTranspose));
+    if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+    if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_TRANSPOSE, x, NULL, t.lvec));
+    ierr = (*way->reversebegin)(t.h, (PetscBool)!t.error, (PetscBool)!t.dev, t.v.stream);
+    GPUCSRKeep(&t.error, ierr);
+    GPUCSRKeep(&t.error, Try(&t, DiagonalTranspose));
+    if (!t.dev) GPUCSRKeep(&t.error, Give(&t));
+    if (!t.dev) GPUCSRKeep(&t.error, MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_TRANSPOSE, x, y, z));
+    t.quiet = PETSC_FALSE; /* z holds part of the result */
+    if (t.dev) GPUCSRKeep(&t.error, Try(&t, Add));
+    else GPUCSRKeep(&t.error, ExchangeOnHost(&t, PETSC_TRUE));
+    if (t.error) (void)(*way->reverseadd)(t.h, NULL, t.v.stream);
+  }
+  PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
+  PetscCall(Give(&t));
+  if (!t.dev && side == GPUCSR_FORWARD) GPUCSRKeep(&t.error, ForwardOnHost(&t));
+  PetscCall(t.error);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -181,18 +181,6 @@ static PetscErrorCode BesideB(RanksProduct *p, GPUCSRStorage *const b[2], GPUCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Local numbers of the columns of B's off-diagonal block; each block's columns follow the columns of the block before */
-static PetscErrorCode ColumnsOfB(RanksProduct *p, const GPUCSRStorage *off)
-{
-  PetscFunctionBegin;
-  p->columnbytes = sizeof(int32_t) * (size_t)off->nnz;
-  PetscCall(GPUCSRMalloc(p->dev, p->columnbytes, "columns of a factor", (void **)&p->column));
-  if (!off->nnz) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(p->dev->ops->copy(p->dev->id, p->column, off->array[CSR_COL].data, p->columnbytes, GPUCSR_ON_DEVICE, p->dev->stream));
-  PetscCall(GPUCSRRanksRenumber(p->dev, p->nmoved, p->moved, off->nnz, p->column));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A matrix of ones: row r has the entries first[r] to first[r + 1] - 1, and entry k is in column[k]; NULL stands for 0, 1, 2 ... */
 static PetscErrorCode Ones(RanksProduct *p, PetscInt m, PetscInt n, const PetscInt first[], const PetscInt column[], GPUCSRStorage *A)
 {
@@ -252,7 +240,11 @@ PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A,
   GPUCSRStorage        *M = r->transposed ? &p->R : &p->C, from;
 
   PetscFunctionBegin;
-  PetscCall(ColumnsOfB(p, b[1]));
+  /* local numbers of the columns of B's off-diagonal block; each block's columns follow the columns of the block before */
+  p->columnbytes = sizeof(int32_t) * (size_t)b[1]->nnz;
+  PetscCall(GPUCSRMalloc(p->dev, p->columnbytes, "columns of a factor", (void **)&p->column));
+  if (b[1]->nnz) PetscCall(p->dev->ops->copy(p->dev->id, p->column, b[1]->array[CSR_COL].data, p->columnbytes, GPUCSR_ON_DEVICE, p->dev->stream));
+  PetscCall(GPUCSRRanksRenumber(p->dev, p->nmoved, p->moved, b[1]->nnz, p->column));
   if (r->multiplied) {
     PetscCall(GPUCSRRanksBeside(a, &p->K));
     PetscCall(Stack(p, b[0]->m, b[0]->nnz + b[1]->nnz, &p->theirs.here, B->cmap, &p->B));
@@ -277,52 +269,40 @@ PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *p, const GPUCSRRanksCSR *A,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order */
-static PetscErrorCode NewNumbers(RanksProduct *p)
-{
-  GPUCSRStorage *const all[] = {&p->B, &p->R, &p->O};
-  int32_t             *full;
-  PetscErrorCode       ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(p->own + p->nmoved, &full));
-  for (PetscInt k = 0; k < p->own + p->nmoved; k++) full[k] = (int32_t)(k < p->own ? k : p->own + p->moved[k - p->own]);
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all) && !ierr; k++) {
-    if (!all[k]->format) continue;
-    all[k]->n = (int)(p->own + p->nghost);
-    ierr      = GPUCSRRanksRenumber(p->dev, p->own + p->nmoved, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
-  }
-  if (!ierr) ierr = GPUCSRRanksRenumber(p->dev, p->nmoved, p->moved, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
-  PetscCall(PetscFree(full));
-  PetscFunctionReturn(ierr);
-}
-
-/* R = [M; rows given] in place of M */
-static PetscErrorCode Extend(RanksProduct *p, PetscLayout cmap)
-{
-  GPUCSRDevice   dev = p->dev;
-  GPUCSRStorage  M   = p->R;
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(&p->R, sizeof(p->R)));
-  p->R.dev = dev;
-  ierr     = Stack(p, M.m, M.nnz, &p->given.here, cmap, &p->R);
-  if (!ierr) ierr = dev->ops->copy(dev->id, p->R.array[CSR_ROWPTR].data, M.array[CSR_ROWPTR].data, sizeof(int32_t) * ((size_t)M.m + 1), GPUCSR_ON_DEVICE, dev->stream);
-  if (!ierr && M.nnz) ierr = dev->ops->copy(dev->id, p->R.array[CSR_COL].data, M.array[CSR_COL].data, sizeof(int32_t) * (size_t)M.nnz, GPUCSR_ON_DEVICE, dev->stream);
-  PetscCall(GPUCSRStorageDestroy(&M));
-  PetscFunctionReturn(ierr);
-}
-
 /* C from M and the rows given, split into D, the entries in this rank's columns, and E */
 PetscErrorCode GPUCSRRanksProductLast(RanksProduct *p, PetscLayout cmap, GPUCSRStorage *D)
 {
   PetscFunctionBegin;
   if (p->recipe->transposed) {
-    const int m = p->T[0].m;
+    const int      m   = p->T[0].m;
+    GPUCSRDevice   dev = p->dev;
+    GPUCSRStorage  M;
+    PetscErrorCode ierr = PETSC_SUCCESS;
 
-    if (p->nghost != p->nmoved) PetscCall(NewNumbers(p));
-    PetscCall(Extend(p, cmap));
+    if (p->nghost != p->nmoved) {
+      GPUCSRStorage *const all[] = {&p->B, &p->R, &p->O};
+      int32_t             *full;
+
+      /* Rows from other ranks may have new ghost columns: all ghosts are numbered again, in the same order */
+      PetscCall(PetscMalloc1(p->own + p->nmoved, &full));
+      for (PetscInt k = 0; k < p->own + p->nmoved; k++) full[k] = (int32_t)(k < p->own ? k : p->own + p->moved[k - p->own]);
+      for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(all) && !ierr; k++) {
+        if (!all[k]->format) continue;
+        all[k]->n = (int)(p->own + p->nghost);
+        ierr      = GPUCSRRanksRenumber(p->dev, p->own + p->nmoved, full, all[k]->nnz, (int32_t *)all[k]->array[CSR_COL].data);
+      }
+      if (!ierr) ierr = GPUCSRRanksRenumber(p->dev, p->nmoved, p->moved, (int64_t)(p->columnbytes / sizeof(int32_t)), p->column);
+      PetscCall(PetscFree(full));
+      PetscCall(ierr);
+    }
+    M = p->R; /* R = [M; rows given] in place of M */
+    PetscCall(PetscMemzero(&p->R, sizeof(p->R)));
+    p->R.dev = dev;
+    ierr     = Stack(p, M.m, M.nnz, &p->given.here, cmap, &p->R);
+    if (!ierr) ierr = dev->ops->copy(dev->id, p->R.array[CSR_ROWPTR].data, M.array[CSR_ROWPTR].data, sizeof(int32_t) * ((size_t)M.m + 1), GPUCSR_ON_DEVICE, dev->stream);
+    if (!ierr && M.nnz) ierr = dev->ops->copy(dev->id, p->R.array[CSR_COL].data, M.array[CSR_COL].data, sizeof(int32_t) * (size_t)M.nnz, GPUCSR_ON_DEVICE, dev->stream);
+    PetscCall(GPUCSRStorageDestroy(&M));
+    PetscCall(ierr);
     PetscCall(Ones(p, m, p->given.here.n, p->given.first, NULL, &p->S)); /* row r has a one for each row given for it */
     PetscCall(CreateCSR(p->dev, m, p->T[0].n + p->S.n, p->T[0].nnz + p->S.nnz, &p->L));
     PetscCall(GPUCSRBeside(&p->T[0], &p->S, &p->L));

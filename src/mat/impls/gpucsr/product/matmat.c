@@ -43,7 +43,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(GPUCSRLogBegin(&MAT_GPUCSR_Product, dev, m->A));
   PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->x, 2 * nb * k * size, (void **)&broom));
   PetscCall(MatGPUCSRBuffer_Private(g->dev, &g->z, 2 * nc * k * size, (void **)&croom));
-  if (bhost) PetscCall(MatGPUCSRSend_Private(g, broom, &m->b, 0, nb, m->k, m->ldb, dev->stream));
+  if (bhost) PetscCall(MatGPUCSRCross_Private(g, PETSC_TRUE, broom, &m->b, 0, nb, m->k, m->ldb, dev->stream));
   else if (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
     for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nb, (const double *)m->b.p + q * m->ldb, vt, broom + q * nb * size, dev->stream));
   if (bhost || (m->b.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)) {
@@ -58,7 +58,7 @@ static PetscErrorCode Multiply(Columns *m)
   PetscCall(GPUCSRPlanColumns(plan, &(GPUCSRColumns){.k = m->k, .x = b, .ldx = ldb, .y = m->d, .z = c, .ldz = ldc, .xrows = broom + nb * k * size, .zrows = croom + nc * k * size}));
   PetscCall(MatGPUCSRTimerEnd_Private(g, dev->stream));
   if (chost) {
-    PetscCall(MatGPUCSRBringBack_Private(g, &m->c, c, 0, nc, m->k, m->ldc, dev->stream));
+    PetscCall(MatGPUCSRCross_Private(g, PETSC_FALSE, c, &m->c, 0, nc, m->k, m->ldc, dev->stream));
     PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
   } else if (m->c.place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE)
     for (size_t q = 0; q < k; q++) PetscCall(MatGPUCSRConvert_Private(g, nc, c + q * nc * size, GPUCSR_DOUBLE, (double *)m->c.p + q * m->ldc, dev->stream));
@@ -226,19 +226,6 @@ PetscErrorCode MatGPUCSRDenseRestore_Private(Mat B, PetscBool write, GPUCSROpera
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A has been converted to another type */
-static PetscErrorCode NumericByParent(Mat A, PetscBool forward, Mat B, Mat C)
-{
-  Mat D;
-
-  PetscFunctionBegin;
-  if (forward) PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
-  else PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
-  PetscCall(MatCopy(D, C, SAME_NONZERO_PATTERN));
-  PetscCall(MatDestroy(&D));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
 {
   const PetscInt K = B->cmap->N;
@@ -247,8 +234,13 @@ static PetscErrorCode Numeric(Mat A, PetscBool forward, Mat B, Mat C)
   GPUCSRDevice   dev;
 
   PetscFunctionBegin;
-  if (!MatGPUCSRIs(A)) {
-    PetscCall(NumericByParent(A, forward, B, C));
+  if (!MatGPUCSRIs(A)) { /* it has been converted to another type */
+    Mat D;
+
+    if (forward) PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+    else PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &D));
+    PetscCall(MatCopy(D, C, SAME_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&D));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (GPUCSRIsType(A, MATMPIAIJGPUCSR)) {
@@ -297,36 +289,27 @@ static PetscErrorCode MatTransposeMatMultNumeric_GPUCSR_Dense(Mat A, Mat B, Mat 
   return Numeric(A, PETSC_FALSE, B, C);
 }
 
-/* Collective: do all ranks have a device for this side? */
-static PetscErrorCode AllReady(Mat A, GPUCSRSide side, PetscBool *ready)
-{
-  PetscMPIInt    mine, all;
-  PetscErrorCode ierr;
-  Mat            Ad = A, Ao = NULL;
-
-  PetscFunctionBegin;
-  if (GPUCSRIsType(A, MATMPIAIJGPUCSR)) {
-    PetscUseMethod(A, "MatGPUCSRSetUp_C", (Mat, PetscBool), (A, (PetscBool)(side == GPUCSR_TRANSPOSE)));
-    PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
-  }
-  ierr = MatGPUCSRBlocksReady_Private(Ad, Ao, side, PETSC_TRUE, ready);
-  mine = ierr ? -1 : (*ready ? 1 : 0);
-  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
-  PetscCall(ierr);
-  PetscCheck(all >= 0, PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has met an error, and says which");
-  *ready = (PetscBool)(all == 1);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatProductSymbolic_GPUCSR_Dense(Mat C)
 {
   Mat             A = C->product->A, B = C->product->B;
   const PetscBool forward = (PetscBool)(C->product->type == MATPRODUCT_AB);
   PetscBool       dense, ready;
+  PetscMPIInt     mine, all;
+  PetscErrorCode  ierr;
+  Mat             Ad = A, Ao = NULL;
 
   PetscFunctionBegin;
   PetscCheck(forward ? A->cmap->rstart == B->rmap->rstart && A->cmap->rend == B->rmap->rend : A->rmap->rstart == B->rmap->rstart && A->rmap->rend == B->rmap->rend, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "The layout of the dense matrix' rows differs from that of the %s of the sparse matrix", forward ? "columns" : "rows");
-  PetscCall(AllReady(A, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, &ready));
+  if (GPUCSRIsType(A, MATMPIAIJGPUCSR)) { /* do all ranks have a device for this side? */
+    PetscUseMethod(A, "MatGPUCSRSetUp_C", (Mat, PetscBool), (A, (PetscBool)!forward));
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &Ad, &Ao, NULL));
+  }
+  ierr = MatGPUCSRBlocksReady_Private(Ad, Ao, forward ? GPUCSR_FORWARD : GPUCSR_TRANSPOSE, PETSC_TRUE, &ready);
+  mine = ierr ? -1 : (ready ? 1 : 0);
+  PetscCallMPI(MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  PetscCall(ierr);
+  PetscCheck(all >= 0, PETSC_COMM_SELF, PETSC_ERR_GPU, "Another rank has met an error, and says which");
+  ready = (PetscBool)(all == 1);
   if (!ready) {
     C->ops->productsymbolic = NULL;
     PetscCall(MatGPUCSRProductOfParents_Private(C));

@@ -57,12 +57,6 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Is there room for a spare mirror and then for the plan? */
-static PetscBool Room(GPUCSRDevice dev, double m, double nnz)
-{
-  return (PetscBool)(nnz >= GPUCSRMachineShared.spare_entries && !dev->limit && (double)dev->allocated + 36 * nnz + 4 * m <= GPUCSRMachineShared.spare_share * (double)dev->props.memory);
-}
-
 static PetscErrorCode Send(Mat A, GPUCSRDevice dev, double *seconds)
 {
   GPUCSRStorage *csr;
@@ -86,13 +80,16 @@ PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
   const PetscInt *i;
   GPUCSRAttempt   attempt;
   PetscBool       spare;
+  double          nnz;
 
   PetscFunctionBegin;
   if (!g->dev->ops->separate || g->base.config.precision != MAT_GPUCSR_DOUBLE || g->firstvalues || g->copy) PetscFunctionReturn(PETSC_SUCCESS);
   if (m->spare && whole) PetscCall(MatGPUCSRMirrorDestroy_Private(m));
   if (!m->csr.format) {
     PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-    m->spare = (PetscBool)(whole && Room(g->dev, (double)A->rmap->n, (double)i[A->rmap->n]));
+    nnz = (double)i[A->rmap->n];
+    /* if there is room for it and then for the plan */
+    m->spare = (PetscBool)(whole && nnz >= GPUCSRMachineShared.spare_entries && !g->dev->limit && (double)g->dev->allocated + 36 * nnz + 4 * (double)A->rmap->n <= GPUCSRMachineShared.spare_share * (double)g->dev->props.memory);
     m->until = g->info.products + (PetscInt64)GPUCSRMachineShared.spare_products;
     if (!m->spare) PetscFunctionReturn(PETSC_SUCCESS);
   }

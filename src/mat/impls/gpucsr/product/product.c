@@ -74,30 +74,23 @@ static PetscErrorCode Product(Mat_SeqGPUCSR *g, GPUCSRSide side, const GPUCSRPro
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Copies n entries, from first on, of k columns of the host, which are ld apart, to the contiguous columns of the device, or back, in the plan's vector type */
-PetscErrorCode MatGPUCSRSend_Private(Mat_SeqGPUCSR *g, void *to, const GPUCSROperand *x, size_t first, size_t n, int k, size_t ld, GPUCSRStream s)
+/* Copies n entries, from first on, of k columns of the host, which are ld apart, to the contiguous columns of the device (up), or back, in the plan's vector type */
+PetscErrorCode MatGPUCSRCross_Private(Mat_SeqGPUCSR *g, PetscBool up, void *there, const GPUCSROperand *x, size_t first, size_t n, int k, size_t ld, GPUCSRStream s)
 {
   const GPUCSRType type = GPUCSRVectorType(g->precision);
   const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.vector_upload_time, s));
-  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRUpload(g->dev, (char *)to + size * (first + at), type, (const double *)x->p + first + c * ld, GPUCSR_DOUBLE, run, x->pinned, s, NULL));
-  PetscCall(MatGPUCSRTimerEnd_Private(g, s));
-  g->info.uploaded += (double)(size * n) * k;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+  PetscCall(MatGPUCSRTimerBegin_Private(g, up ? &g->info.vector_upload_time : &g->info.download_time, s));
+  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) {
+    char *const   column = (char *)there + size * (first + at);
+    double *const host   = (double *)x->p + first + c * ld;
 
-PetscErrorCode MatGPUCSRBringBack_Private(Mat_SeqGPUCSR *g, const GPUCSROperand *z, const void *from, size_t first, size_t n, int k, size_t ld, GPUCSRStream s)
-{
-  const GPUCSRType type = GPUCSRVectorType(g->precision);
-  const size_t     size = GPUCSRTypeSize(type), run = ld == n ? n * (size_t)k : n;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRTimerBegin_Private(g, &g->info.download_time, s));
-  for (size_t at = 0, c = 0; at < n * (size_t)k; at += run, c++) PetscCall(GPUCSRDownload(g->dev, (double *)z->p + first + c * ld, GPUCSR_DOUBLE, (const char *)from + size * (first + at), type, run, z->pinned, s));
+    if (up) PetscCall(GPUCSRUpload(g->dev, column, type, host, GPUCSR_DOUBLE, run, x->pinned, s, NULL));
+    else PetscCall(GPUCSRDownload(g->dev, host, GPUCSR_DOUBLE, column, type, run, x->pinned, s));
+  }
   PetscCall(MatGPUCSRTimerEnd_Private(g, s));
-  g->info.downloaded += (double)(size * n) * k;
+  *(up ? &g->info.uploaded : &g->info.downloaded) += (double)(size * n) * k;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -165,7 +158,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, G
       PetscCall(ops->eventrecord(g->dev->id, g->computed[0], s));
       PetscCall(ops->streamwait(g->dev->id, g->dev->up, g->computed[0]));
     }
-    PetscCall(MatGPUCSRSend_Private(g, (void *)prod->x, x, (size_t)from, (size_t)(to - from), 1, 0, g->dev->up));
+    PetscCall(MatGPUCSRCross_Private(g, PETSC_TRUE, (void *)prod->x, x, (size_t)from, (size_t)(to - from), 1, 0, g->dev->up));
     if (!bypiece && p < pieces - 1) continue;
     PetscCall(ops->eventrecord(g->dev->id, g->sent[p], g->dev->up));
     PetscCall(ops->streamwait(g->dev->id, s, g->sent[p]));
@@ -184,7 +177,7 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, G
       if (direct) {
         *wrote = PETSC_TRUE;
         PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[q]));
-        PetscCall(MatGPUCSRBringBack_Private(g, z, prod->z, (size_t)prod->first, (size_t)(prod->last - prod->first), 1, 0, g->dev->down));
+        PetscCall(MatGPUCSRCross_Private(g, PETSC_FALSE, prod->z, z, (size_t)prod->first, (size_t)(prod->last - prod->first), 1, 0, g->dev->down));
       }
     }
   }
@@ -194,19 +187,10 @@ static PetscErrorCode Pipeline(Mat A, GPUCSRSide side, const GPUCSROperand *x, G
       const int first = bypiece ? Cut(M->m, k, pieces) : 0, last = bypiece ? Cut(M->m, k + 1, pieces) : M->m;
 
       PetscCall(ops->streamwait(g->dev->id, g->dev->down, g->computed[k]));
-      PetscCall(MatGPUCSRBringBack_Private(g, z, prod->z, (size_t)first, (size_t)(last - first), 1, 0, g->dev->down));
+      PetscCall(MatGPUCSRCross_Private(g, PETSC_FALSE, prod->z, z, (size_t)first, (size_t)(last - first), 1, 0, g->dev->down));
     }
   }
   PetscCall(ops->streamsynchronize(g->dev->id, g->dev->down));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The device reads a page-locked vector by itself, in stream order: end waits until the copies before begin are done */
-static PetscErrorCode ReadBegin(Mat_SeqGPUCSR *g, GPUCSRStream s)
-{
-  PetscFunctionBegin;
-  if (!g->read) PetscCall(g->dev->ops->eventcreate(g->dev->id, PETSC_FALSE, &g->read));
-  PetscCall(g->dev->ops->eventrecord(g->dev->id, g->read, s));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,7 +225,7 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   prod.z = zd;
   if (y) {
     prod.y = zd;
-    if (y->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRSend_Private(g, zd, y, 0, (size_t)M->m, 1, 0, s));
+    if (y->place == GPUCSR_HOST && !inplace) PetscCall(MatGPUCSRCross_Private(g, PETSC_TRUE, zd, y, 0, (size_t)M->m, 1, 0, s));
     else if (y->place == GPUCSR_DEVICE && vt != GPUCSR_DOUBLE) PetscCall(MatGPUCSRConvert_Private(g, nz, y->p, vt, zd, s));
     else prod.y = y->p;
   }
@@ -250,16 +234,20 @@ PetscErrorCode MatGPUCSRApply_Private(Mat A, GPUCSRSide side, const GPUCSROperan
   } else {
     const PetscBool lent = (PetscBool)(z->place == GPUCSR_DEVICE && vt == GPUCSR_DOUBLE && ((xhost && x->pinned) || (y && y->place == GPUCSR_HOST && y->pinned)));
 
-    if (xhost) PetscCall(MatGPUCSRSend_Private(g, xd, x, 0, (size_t)M->n, 1, 0, s));
+    if (xhost) PetscCall(MatGPUCSRCross_Private(g, PETSC_TRUE, xd, x, 0, (size_t)M->n, 1, 0, s));
     else if (xd != x->p) PetscCall(MatGPUCSRConvert_Private(g, nx, x->p, vt, xd, s));
-    if (lent) PetscCall(ReadBegin(g, s));
+    if (lent) {
+      /* the device reads a page-locked vector by itself, in stream order: the end waits until these copies are done */
+      if (!g->read) PetscCall(g->dev->ops->eventcreate(g->dev->id, PETSC_FALSE, &g->read));
+      PetscCall(g->dev->ops->eventrecord(g->dev->id, g->read, s));
+    }
     if (zd == z->p) *wrote = PETSC_TRUE;
     PetscCall(Product(g, side, &prod, s));
     if (zhost) {
       /* a failure of the product must appear before z is written */
       if (y && y->p == z->p) PetscCall(dev->ops->streamsynchronize(dev->id, s));
       *wrote = PETSC_TRUE;
-      PetscCall(MatGPUCSRBringBack_Private(g, z, zd, 0, (size_t)M->m, 1, 0, s));
+      PetscCall(MatGPUCSRCross_Private(g, PETSC_FALSE, zd, z, 0, (size_t)M->m, 1, 0, s));
       PetscCall(dev->ops->streamsynchronize(dev->id, s));
     } else if (zd != z->p) PetscCall(MatGPUCSRConvert_Private(g, nz, zd, GPUCSR_DOUBLE, z->p, s));
     if (lent) PetscCall(dev->ops->eventsynchronize(dev->id, g->read));

@@ -12,30 +12,6 @@ const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", 
 #define TIMED 7   /* repetitions, */
 #define LIMIT 0.1 /* and seconds from which on one is enough */
 
-static PetscErrorCode TimeProduct(Mat A, double *seconds)
-{
-  const double begin = GPUCSRNow();
-  int          batch = 1;
-  double       t0, t1;
-  Vec          x, z;
-
-  PetscFunctionBegin;
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->cmap->n, &x));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->rmap->n, &z));
-  PetscCall(VecSet(x, 1));
-  *seconds = PETSC_MAX_REAL;
-  for (int k = -2; k < TIMED && (k < 1 || GPUCSRNow() - begin < LIMIT); k++) { /* the first finds the vectors cold; later ones find branches predicted */
-    t0 = GPUCSRNow();
-    for (int q = 0; q < batch; q++) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.mult)(A, x, z));
-    t1 = GPUCSRNow();
-    if (k == -1) batch = (int)PetscMin(100, 1 + 1e-4 / PetscMax(1e-7, t1 - t0));
-    if (k >= 0) *seconds = PetscMin(*seconds, (t1 - t0) / batch);
-  }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Can CG solve with A, symmetric and with a positive diagonal? */
 static PetscErrorCode ForCG(Mat A, PetscBool *cg)
 {
@@ -88,23 +64,6 @@ static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Limits of the numbers. dev NULL: the reason is in why */
-static PetscErrorCode Note(GPUCSRDevice dev, const char why[], MatGPUCSRAdvice *a)
-{
-  const char *machine;
-  double      scale[GPUCSR_NPARTS], processors;
-
-  PetscFunctionBegin;
-  PetscCall(GPUCSRProfileMachine(&machine));
-  PetscCall(GPUCSRProfileScale(dev, scale, &processors));
-  a->device = (PetscBool)(dev && dev->ops->kernels);
-  if (!a->device) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "there is no GPU here (%s): its times are those of the profile's, %s", dev ? dev->props.name : why, machine));
-  else if (strcmp(machine, dev->props.name))
-    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s%s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, scale[GPUCSR_MEMORY] == 1 ? "" : ", scaled", dev->props.name));
-  else if (dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)dev->props.memory) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more GPUs", 1e-9 * (double)dev->props.memory));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A: a MATSEQAIJGPUCSR */
 static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
 {
@@ -117,6 +76,11 @@ static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
   double                 host = 0;
   PetscBool              forcg;
   char                   why[256];
+  double                 begin, scale[GPUCSR_NPARTS], processors;
+  int                    batch = 1;
+  double                 t0, t1;
+  Vec                    x0, z;
+  const char            *machine;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFetch_Private(A));
@@ -127,11 +91,31 @@ static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
   PetscCheck(s.m > 0 && s.n > 0 && s.nnz > 0, PETSC_COMM_SELF, PETSC_ERR_SUP, "No model covers a matrix of %d rows, %d columns and %.0f nonzeros: it has no entries", s.m, s.n, (double)s.nnz);
   PetscCall(GPUCSRDeviceOpen("cuda", &dev, why, sizeof(why)));
   PetscCall(GPUCSRSourceInspect(&s, precision, (int)GPUCSRSettingsGlobal.threads, &f));
-  PetscCall(TimeProduct(A, &host));
+  /* MatMult() of MATSEQAIJ, the least of several times: other programs may use the core */
+  begin = GPUCSRNow();
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->cmap->n, &x0));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->rmap->n, &z));
+  PetscCall(VecSet(x0, 1));
+  host = PETSC_MAX_REAL;
+  for (int k = -2; k < TIMED && (k < 1 || GPUCSRNow() - begin < LIMIT); k++) { /* the first finds the vectors cold; later ones find branches predicted */
+    t0 = GPUCSRNow();
+    for (int q = 0; q < batch; q++) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.mult)(A, x0, z));
+    t1 = GPUCSRNow();
+    if (k == -1) batch = (int)PetscMin(100, 1 + 1e-4 / PetscMax(1e-7, t1 - t0));
+    if (k >= 0) host = PetscMin(host, (t1 - t0) / batch);
+  }
+  PetscCall(VecDestroy(&x0));
+  PetscCall(VecDestroy(&z));
   PetscCall(MatGPUCSRForetell_Private(dev, &f, precision, &c->request, host, a));
   PetscCall(ForCG(A, &forcg));
   PetscCall(Recommend(a, forcg));
-  PetscCall(Note(dev, why, a));
+  PetscCall(GPUCSRProfileMachine(&machine)); /* the limits of the numbers */
+  PetscCall(GPUCSRProfileScale(dev, scale, &processors));
+  a->device = (PetscBool)(dev && dev->ops->kernels);
+  if (!a->device) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "there is no GPU here (%s): its times are those of the profile's, %s", dev ? dev->props.name : why, machine));
+  else if (strcmp(machine, dev->props.name))
+    PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the profile is of another GPU, %s%s; this one is %s: `make tune` and -mat_gpucsr_profile give its own times", machine, scale[GPUCSR_MEMORY] == 1 ? "" : ", scaled", dev->props.name));
+  else if (dev->props.memory && a->bytes[MAT_GPUCSR_PLACE_DEVICE_VECTORS] > (double)dev->props.memory) PetscCall(PetscSNPrintf(a->note, sizeof(a->note), "the matrix does not fit the GPU's %.0f GB: use more GPUs", 1e-9 * (double)dev->props.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

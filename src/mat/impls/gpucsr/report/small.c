@@ -7,12 +7,6 @@
 */
 #include "report.h"
 
-/* Launch, and the bytes of a small matrix, which the cache holds */
-static double Kernel(const GPUCSRMachine *t, double entries)
-{
-  return t->small_launch + 12 * entries / t->small_rate;
-}
-
 /* Were only options set that the host can serve? */
 static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
 {
@@ -24,37 +18,31 @@ static PetscBool Free(Mat A, const Mat_SeqGPUCSR *g)
   return (PetscBool)(GPUCSRRequestOpen(&c->request) && GPUCSRRequestOpen(&c->trequest));
 }
 
-/* Once for each pattern */
-static PetscErrorCode Judge(Mat A, Mat_SeqGPUCSR *g)
-{
-  const GPUCSRMachine *t = GPUCSRMachineOf(g->dev);
-  const double         m = (double)A->rmap->n, n = (double)A->cmap->n;
-  const PetscInt      *i;
-  PetscBool            before = g->small;
-
-  PetscFunctionBegin;
-  if (g->smallat == 1 + (double)A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  g->foretold[0] = MatGPUCSRHostProductTime(m, (double)i[A->rmap->n]);
-  g->foretold[1] = MatGPUCSRHostVectorsTime(m, n, Kernel(t, (double)i[A->rmap->n]), sizeof(double), 1);
-  g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / t->small_margin : t->small_margin) < g->foretold[1]);
-  if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
-  g->smallat = 1 + (double)A->nonzerostate;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Should the parent compute this product of x and y (or NULL) to z, although there is a device? */
 PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBool *yes)
 {
-  Mat_SeqGPUCSR *g    = (Mat_SeqGPUCSR *)A->spptr;
-  Vec            v[3] = {x, z, y};
-  PetscBool      isvecgpu;
+  Mat_SeqGPUCSR  *g    = (Mat_SeqGPUCSR *)A->spptr;
+  Vec             v[3] = {x, z, y};
+  PetscBool       isvecgpu;
+  const PetscInt *i;
 
   PetscFunctionBegin;
   *yes = PETSC_FALSE;
   PetscCall(MatGPUCSRDecide_Private(A));
   if (!Free(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Judge(A, g));
+  if (g->smallat != 1 + (double)A->nonzerostate) { /* once for each pattern */
+    const GPUCSRMachine *t      = GPUCSRMachineOf(g->dev);
+    const PetscBool      before = g->small;
+    double               entries;
+
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+    entries        = (double)i[A->rmap->n];
+    g->foretold[0] = MatGPUCSRHostProductTime((double)A->rmap->n, entries);
+    g->foretold[1] = MatGPUCSRHostVectorsTime((double)A->rmap->n, (double)A->cmap->n, t->small_launch + 12 * entries / t->small_rate, sizeof(double), 1); /* launch, and the bytes of a small matrix, which the cache holds */
+    g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / t->small_margin : t->small_margin) < g->foretold[1]);
+    if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+    g->smallat = 1 + (double)A->nonzerostate;
+  }
   *yes = g->small;
   for (int k = 0; k < 3 && *yes; k++) { /* vectors of PETSc's own on the host: no VECGPU, and no device vector of PETSc's */
     if (!v[k]) continue;

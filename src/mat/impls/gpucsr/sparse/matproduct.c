@@ -31,29 +31,6 @@ static PetscErrorCode Shared(const Mat M[], PetscErrorCode (**f)(Mat))
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  A factor takes another type name while PETSc prepares a product: the factor, or NULL, and the name. For A B^T, PETSc transposes B in B's type and then sets A's type, which would lose
-  the transpose if one of them is gpucsr. For T(A) B C, PETSc's hypre recognizes A by its type name.
-*/
-static PetscErrorCode Alias(const Mat M[], MatProductType type, Mat *A, const char **name)
-{
-  PetscFunctionBegin;
-  *A = NULL;
-  if (type == MATPRODUCT_ABt) {
-    PetscErrorCode (*shared)(Mat);
-
-    PetscCall(Shared(M, &shared));
-    if (!shared || GPUCSRIsType(M[0], ((PetscObject)M[1])->type_name)) PetscFunctionReturn(PETSC_SUCCESS);
-    *A    = M[1];
-    *name = ((PetscObject)M[0])->type_name;
-  } else if (type == MATPRODUCT_ABC && GPUCSRIsType(M[0], MATTRANSPOSEVIRTUAL)) {
-    PetscCall(MatTransposeGetMat(M[0], A));
-    if (MatGPUCSRIs(*A)) *name = ((Mat_GPUCSR *)(*A)->spptr)->kind->parent;
-    else *A = NULL;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The host has the values of the factors and of the result. The virtual transpose of a factor has the factor's values */
 static PetscErrorCode Fetch(Mat C, const Mat M[])
 {
@@ -115,8 +92,8 @@ static PetscErrorCode MatProductNumeric_Fetched(Mat C)
 
 static PetscErrorCode MatProductSymbolic_Fetched(Mat C)
 {
-  PetscErrorCode (*symbolic)(Mat);
-  Mat            M[4], A;
+  PetscErrorCode (*symbolic)(Mat), (*shared)(Mat) = NULL;
+  Mat            M[4], A                          = NULL;
   const char    *as   = NULL;
   char          *name = NULL;
   PetscErrorCode ierr;
@@ -125,7 +102,16 @@ static PetscErrorCode MatProductSymbolic_Fetched(Mat C)
   Factors(C, M);
   PetscCall(Fetch(C, M));
   PetscCall(PetscObjectQueryFunction((PetscObject)C, behindsymbolic, &symbolic));
-  PetscCall(Alias(M, C->product->type, &A, &as));
+  /* a factor takes another type name meanwhile. For A B^T, PETSc transposes B in B's type and then sets A's type, which would lose the transpose if one of them is gpucsr */
+  if (C->product->type == MATPRODUCT_ABt) PetscCall(Shared(M, &shared));
+  if (shared && !GPUCSRIsType(M[0], ((PetscObject)M[1])->type_name)) {
+    A  = M[1];
+    as = ((PetscObject)M[0])->type_name;
+  } else if (C->product->type == MATPRODUCT_ABC && GPUCSRIsType(M[0], MATTRANSPOSEVIRTUAL)) { /* PETSc's hypre recognizes A in T(A) B C by its type name */
+    PetscCall(MatTransposeGetMat(M[0], &A));
+    if (MatGPUCSRIs(A)) as = ((Mat_GPUCSR *)A->spptr)->kind->parent;
+    else A = NULL;
+  }
   if (A) {
     PetscCall(PetscStrallocpy(((PetscObject)A)->type_name, &name));
     PetscCall(PetscObjectChangeTypeName((PetscObject)A, as));

@@ -189,31 +189,6 @@ PetscErrorCode GPUCSRCSRDownload(const GPUCSRStorage *A, PetscInt i[], PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows with global columns, ascending: columns of lower ranks, this rank's, columns of higher ranks */
-static void Merge(const GPUCSRRanksCSR *A, const GPUCSRHostRows b[2], PetscInt i[], PetscInt j[], PetscScalar a[])
-{
-  PetscInt n = 0;
-
-  i[0] = 0;
-  for (int r = 0; r < A->block[0]->m; r++) {
-    PetscInt q = b[1].i[r];
-
-    for (; q < b[1].i[r + 1] && A->ghost[b[1].j[q]] < A->cmap->rstart; q++) {
-      j[n]   = A->ghost[b[1].j[q]];
-      a[n++] = b[1].a[q];
-    }
-    for (PetscInt k = b[0].i[r]; k < b[0].i[r + 1]; k++) {
-      j[n]   = A->cmap->rstart + b[0].j[k];
-      a[n++] = b[0].a[k];
-    }
-    for (; q < b[1].i[r + 1]; q++) {
-      j[n]   = A->ghost[b[1].j[q]];
-      a[n++] = b[1].a[q];
-    }
-    i[r + 1] = n;
-  }
-}
-
 /* This rank's rows of a matrix, on the host. The caller frees the arrays, NULL after an error, by PetscFree3() */
 PetscErrorCode GPUCSRRanksRows(const GPUCSRRanksCSR *A, PetscInt **i, PetscInt **j, PetscScalar **a)
 {
@@ -229,8 +204,28 @@ PetscErrorCode GPUCSRRanksRows(const GPUCSRRanksCSR *A, PetscInt **i, PetscInt *
     ierr = GPUCSRCSRDownload(A->block[k], b[k].i, b[k].j, b[k].a);
   }
   if (!ierr) {
+    PetscInt at;
+
     PetscCall(PetscMalloc3(A->block[0]->m + 1, i, n, j, n, a));
-    Merge(A, b, *i, *j, *a);
+    at      = 0;
+    (*i)[0] = 0;
+    for (int r = 0; r < A->block[0]->m; r++) {
+      PetscInt q = b[1].i[r];
+
+      for (; q < b[1].i[r + 1] && A->ghost[b[1].j[q]] < A->cmap->rstart; q++) {
+        (*j)[at]   = A->ghost[b[1].j[q]];
+        (*a)[at++] = b[1].a[q];
+      }
+      for (PetscInt k = b[0].i[r]; k < b[0].i[r + 1]; k++) {
+        (*j)[at]   = A->cmap->rstart + b[0].j[k];
+        (*a)[at++] = b[0].a[k];
+      }
+      for (; q < b[1].i[r + 1]; q++) {
+        (*j)[at]   = A->ghost[b[1].j[q]];
+        (*a)[at++] = b[1].a[q];
+      }
+      (*i)[r + 1] = at;
+    }
   }
   for (int k = 0; k < 2; k++) PetscCall(PetscFree3(b[k].i, b[k].j, b[k].a));
   PetscFunctionReturn(ierr);

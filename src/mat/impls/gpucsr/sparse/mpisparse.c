@@ -124,17 +124,6 @@ static PetscErrorCode DestroyData(void *data)
 
 /* ---- of Mats: the result ---- */
 
-static PetscErrorCode KeysGet(Mat C, RanksProduct *p)
-{
-  Mat b[6];
-  int n;
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRProductBlocks_Private(C, PETSC_TRUE, b, &n));
-  for (int k = 0; k < n; k++) p->key[k] = (BlockKey){((PetscObject)b[k])->id, b[k]->nonzerostate};
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Was the product made for these patterns on this device? */
 static PetscErrorCode Current(Mat C, const Mat b[], GPUCSRDevice dev, PetscBool *yes)
 {
@@ -165,7 +154,8 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
 {
   PetscInt      *length[2] = {NULL, NULL};
   PetscErrorCode ierr      = PETSC_SUCCESS;
-  Mat            b[2];
+  Mat            b[2], all[6];
+  int            n;
 
   PetscFunctionBegin;
   Step(p, MatGPUCSRProductLengths_Private(D, &length[0]), ok);
@@ -186,8 +176,9 @@ static PetscErrorCode Fill(Mat C, RanksProduct *p, GPUCSRStorage *D, PetscBool *
   PetscCall(MatSetOption(C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
   PetscCall(MatMPIAIJGetSeqAIJ(C, &b[0], &b[1], NULL));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(((Mat_SeqGPUCSR *)b[k]->spptr)->firstvalues)); /* the numeric phase computes and counts values */
-  PetscCall(MatGPUCSRProductMirror_Private(b[0], D, PETSC_FALSE));
-  PetscCall(KeysGet(C, p));
+  PetscCall(MatGPUCSRProductMirror_Private(b[0], D));
+  PetscCall(MatGPUCSRProductBlocks_Private(C, PETSC_TRUE, all, &n));
+  for (int k = 0; k < n; k++) p->key[k] = (BlockKey){((PetscObject)all[k])->id, all[k]->nonzerostate};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

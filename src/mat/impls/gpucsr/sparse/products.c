@@ -126,26 +126,6 @@ static PetscErrorCode OnDevices(Mat C, PetscBool result, GPUCSRDevice *dev, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATAIJ computes the product in another matrix, and its values are copied into C */
-static PetscErrorCode OnHost(Mat C)
-{
-  Mat_Product *q = C->product;
-  Mat          D;
-
-  PetscFunctionBegin;
-  PetscCall(MatProductCreate(q->A, q->B, NULL, &D));
-  PetscCall(MatProductSetType(D, q->type));
-  PetscCall(MatProductSetAlgorithm(D, MATPRODUCTALGORITHMDEFAULT));
-  PetscCall(MatProductSetFill(D, q->fill));
-  PetscCall(MatProductSetFromOptions_GPUCSR(D));
-  PetscCall(MatProductSymbolic(D));
-  PetscCall(MatProductNumeric(D));
-  PetscCall(MatZeroEntries(C));
-  PetscCall(MatAXPY(C, 1.0, D, SUBSET_NONZERO_PATTERN));
-  PetscCall(MatDestroy(&D));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatProductNumeric_AIJGPUCSR(Mat C)
 {
   GPUCSRDevice   dev;
@@ -157,7 +137,22 @@ static PetscErrorCode MatProductNumeric_AIJGPUCSR(Mat C)
   PetscFunctionBegin;
   PetscCall(OnDevices(C, PETSC_TRUE, &dev, &ok));
   if (ok) PetscCall((*WayOf(C)->numeric)(C, dev, &ok));
-  if (!ok) PetscCall(OnHost(C));
+  if (!ok) {
+    Mat_Product *q = C->product;
+    Mat          other;
+
+    /* MATAIJ computes the product in another matrix, and its values are copied into C */
+    PetscCall(MatProductCreate(q->A, q->B, NULL, &other));
+    PetscCall(MatProductSetType(other, q->type));
+    PetscCall(MatProductSetAlgorithm(other, MATPRODUCTALGORITHMDEFAULT));
+    PetscCall(MatProductSetFill(other, q->fill));
+    PetscCall(MatProductSetFromOptions_GPUCSR(other));
+    PetscCall(MatProductSymbolic(other));
+    PetscCall(MatProductNumeric(other));
+    PetscCall(MatZeroEntries(C));
+    PetscCall(MatAXPY(C, 1.0, other, SUBSET_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&other));
+  }
   PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
   if (!ok) PetscFunctionReturn(PETSC_SUCCESS);
@@ -188,49 +183,35 @@ static PetscErrorCode MatProductSymbolic_AIJGPUCSR(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Was one of MATAIJ's algorithms asked for? */
-static PetscErrorCode Asked(Mat C, PetscBool *asked)
-{
-  static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
-  PetscBool                same;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrcmp(C->product->alg, MATPRODUCTALGORITHMDEFAULT, &same));
-  *asked = (PetscBool)!same;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !*asked; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, ((PetscObject)C)->prefix, words[k], asked));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Collective: is the product MATAIJ's, because no device computes it, one of MATAIJ's algorithms was asked for, or the matrices are small? */
-static PetscErrorCode LeftToParent(Mat C, PetscBool *left)
-{
-  Mat        A    = C->product->A, b[6];
-  PetscInt64 n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* sums over ranks: entries; ranks with the product left to MATAIJ; worthwhile entries */
-  int        nb;
-
-  PetscFunctionBegin;
-  PetscCall(Asked(C, left));
-  PetscCall(MatGPUCSRProductBlocks_Private(C, PETSC_FALSE, b, &nb));
-  n[1] = *left || !(*WayOf(C)->computes)(C);
-  for (int k = 0; k < nb; k++) {
-    const PetscInt *i;
-
-    PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i, NULL, NULL, NULL));
-    if (i) n[0] += i[b[k]->rmap->n];
-    else n[1]++;
-  }
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 3, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  *left = (PetscBool)(n[1] || n[0] < n[2]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatProductSetFromOptions_AIJGPUCSR(Mat C)
 {
   PetscBool    left = PETSC_TRUE, ready = PETSC_FALSE;
   GPUCSRDevice dev;
 
   PetscFunctionBegin;
-  if (Typed(C, PETSC_FALSE)) PetscCall(LeftToParent(C, &left));
+  if (Typed(C, PETSC_FALSE)) {
+    Mat                      A    = C->product->A, b[6];
+    PetscInt64               n[3] = {0, 0, ((Mat_GPUCSR *)A->spptr)->config.productleast}; /* sums over ranks: entries; ranks with the product left to MATAIJ; worthwhile entries */
+    int                      nb;
+    static const char *const words[] = {"-mat_product_algorithm", "-matmatmult_via", "-mattransposematmult_via", "-matmattransmult_via", "-matptap_via", "-matrart_via"};
+    PetscBool                same;
+
+    /* is the product MATAIJ's, because no device computes it, one of MATAIJ's algorithms was asked for, or the matrices are small? */
+    PetscCall(PetscStrcmp(C->product->alg, MATPRODUCTALGORITHMDEFAULT, &same)); /* was one of MATAIJ's algorithms asked for? */
+    left = (PetscBool)!same;
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(words) && !left; k++) PetscCall(PetscOptionsHasName(((PetscObject)C)->options, ((PetscObject)C)->prefix, words[k], &left));
+    PetscCall(MatGPUCSRProductBlocks_Private(C, PETSC_FALSE, b, &nb));
+    n[1] = left || !(*WayOf(C)->computes)(C);
+    for (int k = 0; k < nb; k++) {
+      const PetscInt *i;
+
+      PetscCall(MatSeqAIJGetCSRAndMemType(b[k], &i, NULL, NULL, NULL));
+      if (i) n[0] += i[b[k]->rmap->n];
+      else n[1]++;
+    }
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, n, 3, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
+    left = (PetscBool)(n[1] || n[0] < n[2]);
+  }
   PetscCall(MatProductSetFromOptions_GPUCSR(C)); /* reads the options of that product */
   if (!left) PetscCall(OnDevices(C, PETSC_FALSE, &dev, &ready));
   if (ready) C->ops->productsymbolic = MatProductSymbolic_AIJGPUCSR;

@@ -156,8 +156,8 @@ PetscErrorCode MatGPUCSRProductEntries_Private(Mat block, const GPUCSRStorage *A
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* csr becomes the mirror of an assembled block, with its values or without */
-PetscErrorCode MatGPUCSRProductMirror_Private(Mat block, GPUCSRStorage *csr, PetscBool values)
+/* csr becomes the mirror of an assembled block, without its values */
+PetscErrorCode MatGPUCSRProductMirror_Private(Mat block, GPUCSRStorage *csr)
 {
   Mat_SeqGPUCSR  *g = (Mat_SeqGPUCSR *)block->spptr;
   const PetscInt *columns;
@@ -168,7 +168,6 @@ PetscErrorCode MatGPUCSRProductMirror_Private(Mat block, GPUCSRStorage *csr, Pet
   g->mirror.pattern = block->nonzerostate;
   g->mirror.columns = columns;
   g->mirror.values  = -1;
-  if (values) PetscCall(PetscObjectStateGet((PetscObject)block, &g->mirror.values));
   PetscCall(PetscMemzero(csr, sizeof(*csr)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -192,15 +191,6 @@ PetscErrorCode MatGPUCSREntriesOf_Private(Mat C, const GPUCSRStorage *csr, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same, and csr becomes the mirror of C */
-PetscErrorCode MatGPUCSRFromDevice_Private(Mat C, GPUCSRStorage *csr, PetscBool values)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSREntriesOf_Private(C, csr, values));
-  PetscCall(MatGPUCSRProductMirror_Private(C, csr, values));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
 {
   const GPUCSRStorage *f[4];
@@ -210,7 +200,8 @@ static PetscErrorCode SymbolicSteps(Mat C, SparseProduct *p, GPUCSRStorage *csr)
   PetscCall(GPUCSRSpGEMMSymbolic(f[p->recipe->l2], f[p->recipe->r2], csr, &p->crows));
   PetscCall(MatGPUCSRProductShape_Private(C));
   PetscCall(MatSetType(C, ((PetscObject)C->product->A)->type_name));
-  PetscCall(MatGPUCSRFromDevice_Private(C, csr, PETSC_FALSE));
+  PetscCall(MatGPUCSREntriesOf_Private(C, csr, PETSC_FALSE));
+  PetscCall(MatGPUCSRProductMirror_Private(C, csr));
   p->cpattern = C->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

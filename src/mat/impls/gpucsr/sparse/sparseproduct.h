@@ -22,4 +22,3 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRProductShape_Private(Mat C);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductAgree_Private(void *C, const GPUCSRAttempt *, PetscBool *ok);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductLengths_Private(const GPUCSRStorage *, PetscInt **);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductEntries_Private(Mat, const GPUCSRStorage *, const PetscInt ghost[], PetscBool values);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRProductMirror_Private(Mat, GPUCSRStorage *, PetscBool values);

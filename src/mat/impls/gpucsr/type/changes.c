@@ -19,17 +19,6 @@ PetscErrorCode MatGPUCSRSample_Private(Mat A, PetscInt samples, PetscScalar samp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* At the end of a first assembly without MatSetValues() keeps the values: they are written uncounted */
-PetscErrorCode MatGPUCSRFirstValues_Private(Mat A, Mat_SeqGPUCSR *g)
-{
-  PetscFunctionBegin;
-  if (A->num_ass || A->insertmode != NOT_SET_VALUES) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!g->firstvalues) PetscCall(PetscMalloc1(GPUCSR_FIRST_SAMPLES, &g->firstvalues));
-  PetscCall(MatGPUCSRSample_Private(A, GPUCSR_FIRST_SAMPLES, g->firstvalues));
-  g->firststate = GPUCSRStateOf(A) + 1; /* PETSc counts the assembly after this function */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Did values change uncounted? A matrix is filled uncounted if PETSc has counted no change since the only assembly, and values differ from the assembled values,
   or all assembled values were zero. Each product then compares all values with a copy, until PETSc counts a change.
@@ -101,19 +90,6 @@ static PetscErrorCode Overwritten(Mat A, const void *columns, int64_t nnz, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix is used after its device was closed */
-static PetscErrorCode KeptBack(Mat A, Mat_SeqGPUCSR *g)
-{
-  PetscScalar *a;
-  PetscBool    over;
-
-  PetscFunctionBegin;
-  PetscCall(Overwritten(A, g->keptcolumns, g->nkept, &a, &over));
-  if (a && !over) PetscCall(PetscArraycpy(a, g->kept, (size_t)g->nkept));
-  PetscCall(PetscFree(g->kept));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MatHeaderReplace() brings the states of another matrix: all values count as changed */
 PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat A)
 {
@@ -122,7 +98,12 @@ PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat A)
   PetscBool      over = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (g->kept) PetscCall(KeptBack(A, g));
+  if (g->kept) { /* the matrix is used after its device was closed */
+    PetscCall(Overwritten(A, g->keptcolumns, g->nkept, &a, &over));
+    if (a && !over) PetscCall(PetscArraycpy(a, g->kept, (size_t)g->nkept));
+    PetscCall(PetscFree(g->kept));
+    over = PETSC_FALSE;
+  }
   if (g->mirror.ahead) PetscCall(Overwritten(A, g->mirror.columns, g->mirror.csr.nnz, &a, &over));
   if (over) g->mirror.ahead = PETSC_FALSE;
   if (over || g->counted != A) g->values[0] = g->values[1] = g->mirror.values = -1;

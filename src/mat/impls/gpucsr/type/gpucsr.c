@@ -66,21 +66,6 @@ GPUCSRLogEvent MAT_GPUCSR_Build, MAT_GPUCSR_Refresh, MAT_GPUCSR_Transpose, MAT_G
 .seealso: `MATSEQAIJGPUCSR`, `MATMPIAIJGPUCSR`, `MatCreateAIJGPUCSR()`, `MatGPUCSRSetFormat()`, `MatGPUCSRGetInfo()`
 M*/
 
-PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *c)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(c, sizeof(*c))); /* configurations are compared as memory */
-  c->backend             = MAT_GPUCSR_BACKEND_AUTO;
-  c->precision           = MAT_GPUCSR_DOUBLE;
-  c->transposeatassembly = PETSC_FALSE;
-  c->smallonhost         = -1;
-  c->productleast        = (PetscInt)GPUCSRMachineShared.sparse_least;
-  PetscCall(PetscStrncpy(c->request.format, "auto", GPUCSR_WORD));
-  PetscCall(PetscStrncpy(c->request.kernel, "auto", GPUCSR_WORD));
-  c->trequest = c->request;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A bad value of an option is reported once for the matrix, not by each rank */
 #define OPTION(call) \
   do { \
@@ -128,31 +113,28 @@ PetscErrorCode MatGPUCSRConfigOptions_Private(Mat A, MatGPUCSRConfig *c, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Checks that the words exist and fit each other. side: part of the option's name, "" or "transpose_" */
-static PetscErrorCode RequestCheck(Mat A, const GPUCSRRequest *q, const char side[])
-{
-  const MPI_Comm  comm   = PetscObjectComm((PetscObject)A);
-  const char     *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
-  const PetscBool aij    = (PetscBool)!strcmp(q->format, "aij");
-  char            list[GPUCSR_NAMES];
-  GPUCSRAttempt   attempt;
-
-  PetscFunctionBegin;
-  PetscCheck(!aij || !side[0], comm, PETSC_ERR_ARG_WRONG, "-%smat_gpucsr_%sformat aij: a transpose is kept on the device or not at all; take -%smat_gpucsr_format aij for both", prefix, side, prefix);
-  PetscCall(GPUCSRFormatNames(list, sizeof(list)));
-  PetscCheck(!strcmp(q->format, "auto") || aij || GPUCSRFormatFind(q->format), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, side[0] ? "" : "aij, ", list);
-  PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
-  PetscCheck(!strcmp(q->kernel, "auto") || GPUCSRKernelFind(q->kernel), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
-  GPUCSRTry(&attempt, GPUCSRRequestCheck(q));
-  PetscCheck(!attempt.error, comm, attempt.error, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+/* Checks that the words exist and fit each other */
 PetscErrorCode MatGPUCSRConfigCheck_Private(Mat A, const MatGPUCSRConfig *c)
 {
+  const MPI_Comm comm   = PetscObjectComm((PetscObject)A);
+  const char    *prefix = ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "";
+  char           list[GPUCSR_NAMES];
+  GPUCSRAttempt  attempt;
+
   PetscFunctionBegin;
-  PetscCall(RequestCheck(A, &c->request, ""));
-  PetscCall(RequestCheck(A, &c->trequest, "transpose_"));
+  for (int k = 0; k < 2; k++) {
+    const GPUCSRRequest *q    = k ? &c->trequest : &c->request;
+    const char          *side = k ? "transpose_" : ""; /* part of the option's name */
+    const PetscBool      aij  = (PetscBool)!strcmp(q->format, "aij");
+
+    PetscCheck(!aij || !k, comm, PETSC_ERR_ARG_WRONG, "-%smat_gpucsr_%sformat aij: a transpose is kept on the device or not at all; take -%smat_gpucsr_format aij for both", prefix, side, prefix);
+    PetscCall(GPUCSRFormatNames(list, sizeof(list)));
+    PetscCheck(!strcmp(q->format, "auto") || aij || GPUCSRFormatFind(q->format), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%sformat %s: must be one of auto, %s%s", prefix, side, q->format, k ? "" : "aij, ", list);
+    PetscCall(GPUCSRKernelNames(NULL, list, sizeof(list)));
+    PetscCheck(!strcmp(q->kernel, "auto") || GPUCSRKernelFind(q->kernel), comm, PETSC_ERR_ARG_UNKNOWN_TYPE, "-%smat_gpucsr_%skernel %s: must be one of auto, %s", prefix, side, q->kernel, list);
+    GPUCSRTry(&attempt, GPUCSRRequestCheck(q));
+    PetscCheck(!attempt.error, comm, attempt.error, "-%smat_gpucsr_%skernel: %s", prefix, side, attempt.message);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

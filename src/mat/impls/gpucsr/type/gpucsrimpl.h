@@ -163,8 +163,6 @@ GPUCSR_INTERN PetscErrorCode MatCreate_SeqAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatCreate_MPIAIJGPUCSR(Mat);
 GPUCSR_INTERN PetscErrorCode MatConvert_SeqAIJ_SeqAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
 GPUCSR_INTERN PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat, MatType, MatReuse, Mat *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeConverters_Private(Mat, const char[], PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscErrorCode (*)(Mat, MatType, MatReuse, Mat *), PetscBool);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigDefault_Private(MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigOptions_Private(Mat, MatGPUCSRConfig *, PetscBool *, GPUCSROptionItems);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConfigCheck_Private(Mat, const MatGPUCSRConfig *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRVecType_Private(Mat, const MatGPUCSRConfig *);
@@ -197,10 +195,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirrorDestroy_Private(GPUCSRMirror *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRViewBlock_Private(Mat, PetscViewer);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDecide_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat); /* this and the next four: changes.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSRHeaderReplaced_Private(Mat); /* this and the next three: changes.c */
 GPUCSR_INTERN void           MatGPUCSRVoid_Private(PetscScalar[], int64_t);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRSample_Private(Mat, PetscInt, PetscScalar[]);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFirstValues_Private(Mat, Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUncountedChange_Private(Mat, Mat_SeqGPUCSR *, PetscObjectState, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReady_Private(Mat, GPUCSRSide, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBlocksReady_Private(Mat, Mat, GPUCSRSide, PetscBool warns, PetscBool *);
@@ -211,8 +208,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRWarn_Private(Mat, PetscMPIInt, PetscMPIInt
 GPUCSR_INTERN PetscErrorCode MatGPUCSRParentProduct_Private(Mat, GPUCSRSide, Vec, Vec, Vec);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRApply_Private(Mat, GPUCSRSide, const GPUCSROperand *x, const GPUCSROperand *y, const GPUCSROperand *z, GPUCSRStream, PetscBool *wrote);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRBuffer_Private(GPUCSRDevice, GPUCSRBuffer *, size_t, void **);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRSend_Private(Mat_SeqGPUCSR *, void *, const GPUCSROperand *, size_t first, size_t n, int k, size_t ld, GPUCSRStream);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRBringBack_Private(Mat_SeqGPUCSR *, const GPUCSROperand *, const void *, size_t first, size_t n, int k, size_t ld, GPUCSRStream);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCross_Private(Mat_SeqGPUCSR *, PetscBool up, void *, const GPUCSROperand *, size_t first, size_t n, int k, size_t ld, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRConvert_Private(Mat_SeqGPUCSR *, size_t, const void *, GPUCSRType, void *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerBegin_Private(Mat_SeqGPUCSR *, double *, GPUCSRStream);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRTimerEnd_Private(Mat_SeqGPUCSR *, GPUCSRStream);
@@ -243,12 +239,9 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBoo
 GPUCSR_INTERN PetscErrorCode MatGPUCSRShare_Private(Mat, PetscBool whole);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnspare_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSREntriesOf_Private(Mat, const GPUCSRStorage *, PetscBool); /* this and the next: sparseproduct.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFromDevice_Private(Mat, GPUCSRStorage *, PetscBool);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRProductMirror_Private(Mat, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_AIJGPUCSR(Mat); /* products.c */
 GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
-
-GPUCSR_INTERN PetscErrorCode MatScale_SeqAIJGPUCSR(Mat, PetscScalar); /* scale.c */
-GPUCSR_INTERN PetscErrorCode MatDiagonalScale_SeqAIJGPUCSR(Mat, Vec, Vec);
 
 /* Values of the matrix that have crossed the bus */
 static inline void MatGPUCSRValuesSent(Mat_SeqGPUCSR *g, double bytes)
@@ -282,7 +275,7 @@ GPUCSR_INTERN PetscErrorCode   MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportRemove_Private(Mat_SeqGPUCSR *);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportPrint_Private(void);
-GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportFactor_Private(MatFactorType, PetscInt rows, const char solver[], const char why[], double seconds); /* totals.c */
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportFactor_Private(MatFactorType, PetscInt rows, const char solver[], const char why[], double seconds); /* report.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRDescribe_Private(Mat, PetscViewer);
 GPUCSR_INTERN GPUCSRLivingList MatGPUCSRLiving; /* of Mat_SeqGPUCSR */
 

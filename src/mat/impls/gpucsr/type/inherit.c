@@ -3,6 +3,7 @@
   its parent's table of operations, and replaces some of them.
 */
 #include "gpucsrimpl.h"
+#include <string.h>
 
 static PetscErrorCode MatMult_GPUCSR(Mat A, Vec x, Vec z)
 {
@@ -191,6 +192,102 @@ static PetscErrorCode MatILUFactor_GPUCSR(Mat A, IS row, IS col, const MatFactor
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- conversions ---- */
+
+/* From an unrelated type that converts to MATAIJ. As ops->convertfrom it would call itself for ever: -mat_seqaij_type makes each MATAIJ a gpucsr */
+static PetscErrorCode MatConvert_ByWayOfAIJ(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  Mat B;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatConvert(B, type, MAT_INPLACE_MATRIX, &B));
+  if (reuse == MAT_INPLACE_MATRIX) PetscCall(MatHeaderReplace(A, &B));
+  else if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(B, *newmat, DIFFERENT_NONZERO_PATTERN));
+    PetscCall(MatDestroy(&B));
+  } else *newmat = B;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* To a type that MATAIJ converts to by itself, from the host's values */
+static PetscErrorCode MatConvert_ToStranger(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  const char *seq = ((Mat_GPUCSR *)A->spptr)->kind->seq, *prefix[] = {seq, ""};
+  PetscErrorCode (*f)(Mat, MatType, MatReuse, Mat *) = NULL;
+  char name[256];
+
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFetch_Private(A));
+  for (int k = 0; k < 2 && !f; k++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saij_%s%s_C", seq, prefix[k], type));
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, name, &f));
+  }
+  PetscCheck(f, PETSC_COMM_SELF, PETSC_ERR_SUP, "No conversion to type %s", type);
+  PetscCall((*f)(A, type, reuse, newmat));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Between two names of the same type: all settings stay */
+static PetscErrorCode MatConvert_Same(Mat A, MatType type, MatReuse reuse, Mat *newmat)
+{
+  PetscFunctionBegin;
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
+  else if (reuse == MAT_REUSE_MATRIX) PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Composes (or, with install false, removes) the functions for conversions from and to this type, which PETSc finds by the names of both types. MATAIJ's conversions to
+  unrelated types are composed, too. Only few names: every block has them all.
+*/
+static PetscErrorCode ComposeConverters(Mat A, const MatGPUCSRKind *kind, PetscBool install)
+{
+  char         name[256], from[64], own[32];
+  const char  *seq = kind->seq, *words[] = {"gpucsr", "aijgpucsr", own}, *strangers[] = {"dense", "baij", "sbaij", "sell"};
+  const char **list;
+  char       **known_as;
+  int          n, known = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(own, sizeof(own), "%saijgpucsr", seq));
+  PetscCall(PetscSNPrintf(from, sizeof(from), "MatConvert_%saij_", seq));
+  PetscCall(PetscFunctionListGet(((PetscObject)A)->qlist, &list, &n));
+  PetscCall(PetscMalloc1(n, &known_as));
+  for (int k = 0; k < n; k++) {
+    const char *to;
+
+    if (!list[k] || strncmp(list[k], from, strlen(from))) continue; /* NULL: removed */
+    to = list[k] + strlen(from);
+    if (!strncmp(to, "gpucsr", strlen("gpucsr"))) continue;
+    if (!strncmp(to, seq, strlen(seq)) && !strncmp(to + strlen(seq), "aij", strlen("aij"))) continue; /* MATAIJ's other subclasses would overwrite this type's data */
+    PetscCall(PetscStrallocpy(list[k], &known_as[known++]));                                          /* composing below changes the list */
+  }
+  PetscCall(PetscFree(list));
+  for (int k = 0; k < known; k++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%s", own, known_as[k] + strlen(from)));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_ToStranger : NULL));
+    PetscCall(PetscFree(known_as[k]));
+  }
+  PetscCall(PetscFree(known_as));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%saij_C", own, seq));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? kind->toaij : NULL));
+  for (size_t w = 0; w < PETSC_STATIC_ARRAY_LENGTH(words); w++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%saij_%s_C", seq, words[w]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? kind->fromaij : NULL));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s_%s_C", own, words[w]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_Same : NULL));
+    for (size_t q = 0; q < PETSC_STATIC_ARRAY_LENGTH(strangers); q++) {
+      PetscCall(PetscSNPrintf(name, sizeof(name), "MatConvert_%s%s_%s_C", seq, strangers[q], words[w]));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, name, install ? MatConvert_ByWayOfAIJ : NULL));
+    }
+  }
+  PetscCall(MatGPUCSRComposeProducts_Private(A, seq, install));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the type ---- */
+
 /* The list of replaced operations: replaces the parent's operations, or restores the parent's */
 static PetscErrorCode Install(Mat A, PetscBool install)
 {
@@ -243,7 +340,7 @@ static PetscErrorCode Install(Mat A, PetscBool install)
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRSetUp_C", install ? k->setup : NULL));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatGPUCSRGetInfo_C", install ? k->getinfo : NULL));
   PetscCall(MatGPUCSRCOOCompose_Private(A, install));
-  PetscCall(MatGPUCSRComposeConverters_Private(A, k->seq, k->toaij, k->fromaij, install));
+  PetscCall(ComposeConverters(A, k, install));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -314,7 +411,15 @@ PetscErrorCode MatGPUCSRFromAIJ_Private(Mat A, const MatGPUCSRKind *kind, MatReu
   B->boundtocpu = PETSC_FALSE; /* PETSc creates every matrix bound; a type with devices must unbind it */
 #endif
   if (kind->created) PetscCall((*kind->created)(B));
-  PetscCall(MatGPUCSRConfigDefault_Private(&c));
+  PetscCall(PetscMemzero(&c, sizeof(c))); /* configurations are compared as memory */
+  c.backend             = MAT_GPUCSR_BACKEND_AUTO;
+  c.precision           = MAT_GPUCSR_DOUBLE;
+  c.transposeatassembly = PETSC_FALSE;
+  c.smallonhost         = -1;
+  c.productleast        = (PetscInt)GPUCSRMachineShared.sparse_least;
+  PetscCall(PetscStrncpy(c.request.format, "auto", GPUCSR_WORD));
+  PetscCall(PetscStrncpy(c.request.kernel, "auto", GPUCSR_WORD));
+  c.trequest = c.request;
   PetscObjectOptionsBegin((PetscObject)B);
   PetscCall(MatGPUCSRConfigOptions_Private(B, &c, &changed, PetscOptionsObject));
   PetscOptionsEnd();

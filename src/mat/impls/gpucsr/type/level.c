@@ -25,33 +25,6 @@ PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROper
 
 /* ---- the matrix on the host ---- */
 
-/* Exchanges the members of two headers that a program sets: names, attached objects, layouts with their maps, null spaces, sizes of blocks */
-static void Exchange(Mat A, Mat C)
-{
-#define EXCHANGE(member) \
-  do { \
-    char kept[sizeof(A->member)]; \
-\
-    memcpy(kept, &A->member, sizeof(kept)); \
-    memcpy(&A->member, &C->member, sizeof(kept)); \
-    memcpy(&C->member, kept, sizeof(kept)); \
-  } while (0)
-  EXCHANGE(hdr.name);
-  EXCHANGE(hdr.options);
-  EXCHANGE(hdr.olist);
-  EXCHANGE(factorprefix);
-  EXCHANGE(hdr.python_context);
-  EXCHANGE(hdr.python_destroy);
-  EXCHANGE(rmap);
-  EXCHANGE(cmap);
-  EXCHANGE(nullsp);
-  EXCHANGE(transnullsp);
-  EXCHANGE(nearnullsp);
-  EXCHANGE(nblocks);
-  EXCHANGE(bsizes);
-#undef EXCHANGE
-}
-
 /* The matrix, or a rank's diagonal block, on the host */
 PetscErrorCode MatGPUCSRLevelBlock_Private(Mat A, MPI_Comm comm, Mat *C)
 {
@@ -88,7 +61,29 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   PetscCall(MatGetOptionsPrefix(A, &prefix));
   PetscCall(MatSetOptionsPrefix(C, prefix));
   PetscCall(MatPropagateSymmetryOptions(A, C));
-  Exchange(A, C);
+  /* exchanges the members of the headers that a program sets: names, attached objects, layouts with their maps, null spaces, sizes of blocks */
+#define EXCHANGE(member) \
+  do { \
+    char kept[sizeof(A->member)]; \
+\
+    memcpy(kept, &A->member, sizeof(kept)); \
+    memcpy(&A->member, &C->member, sizeof(kept)); \
+    memcpy(&C->member, kept, sizeof(kept)); \
+  } while (0)
+  EXCHANGE(hdr.name);
+  EXCHANGE(hdr.options);
+  EXCHANGE(hdr.olist);
+  EXCHANGE(factorprefix);
+  EXCHANGE(hdr.python_context);
+  EXCHANGE(hdr.python_destroy);
+  EXCHANGE(rmap);
+  EXCHANGE(cmap);
+  EXCHANGE(nullsp);
+  EXCHANGE(transnullsp);
+  EXCHANGE(nearnullsp);
+  EXCHANGE(nblocks);
+  EXCHANGE(bsizes);
+#undef EXCHANGE
   PetscCall(MatHeaderReplace(A, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -175,14 +170,7 @@ OF_TWO(BOTH_BECOME)
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 COMPOSED(CALLS_AGAIN)
-
-static PetscErrorCode convert_Becomes(Mat A, MatType type, MatReuse reuse, Mat *B)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRLevelBecome_Private(A));
-  PetscCall(MatConvert(A, type, reuse, B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+CALLS_AGAIN(MatConvert, (Mat A, MatType type, MatReuse reuse, Mat *B), (A, type, reuse, B))
 
 static PetscErrorCode productsetfromoptions_Becomes(Mat C)
 {
@@ -300,7 +288,7 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   OTHERS(INSTALL)
   OF_TWO(INSTALL)
 #undef INSTALL
-  o->convert               = convert_Becomes;
+  o->convert               = MatConvert_Becomes;
   o->productsetfromoptions = productsetfromoptions_Becomes;
   o->setoption             = setoption_Becomes;
   o->getdiagonal           = MatGetDiagonal_GPUCSRLevel;

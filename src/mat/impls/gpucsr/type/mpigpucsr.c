@@ -41,19 +41,6 @@ static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Collective: the number of the pattern, PETSc's sum over the blocks, some of which have numbers of their own since PETSc added them */
-static PetscErrorCode Number(Mat A)
-{
-  PetscObjectState own = 0;
-  Mat              b[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
-  for (int k = 0; k < 2; k++) own += b[k] ? b[k]->nonzerostate : 0;
-  PetscCallMPI(MPI_Allreduce(&own, &A->nonzerostate, 1, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -64,7 +51,15 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscCall((*g->base.parent.assemblyend)(A, type));
   PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(Blocks(A)); /* assembly may have replaced the off-diagonal block */
-  if (type == MAT_FINAL_ASSEMBLY) PetscCall(Number(A));
+  if (type == MAT_FINAL_ASSEMBLY) {
+    PetscObjectState own = 0;
+    Mat              b[2];
+
+    /* the number of the pattern, PETSc's sum over the blocks, some of which have numbers of their own since PETSc added them */
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+    for (int k = 0; k < 2; k++) own += b[k] ? b[k]->nonzerostate : 0;
+    PetscCallMPI(MPI_Allreduce(&own, &A->nonzerostate, 1, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  }
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly) PetscCall(MatGPUCSRSetUp_MPIAIJGPUCSR(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -99,6 +94,78 @@ static PetscErrorCode ViewBlocks(Mat A, PetscViewer viewer)
   PetscCall(PetscViewerFlush(sub));
   PetscCall(PetscViewerRestoreSubViewer(viewer, PETSC_COMM_SELF, &sub));
   PetscCall(PetscViewerFlush(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Places of X's entries in Y, both rows ascending, for the caller to free, or NULL; subset becomes false if Y lacks one */
+static PetscErrorCode Places(Mat X, Mat Y, const PetscInt table[], PetscInt **place, PetscBool *subset)
+{
+  const PetscInt *xi, *xj, *yi, *yj;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(X, &xi, &xj, NULL, NULL));
+  PetscCall(MatSeqAIJGetCSRAndMemType(Y, &yi, &yj, NULL, NULL));
+  if (place) PetscCall(PetscMalloc1(xi[X->rmap->n], place));
+  for (PetscInt r = 0; r < X->rmap->n && *subset; r++) {
+    PetscInt q = yi[r];
+
+    for (PetscInt k = xi[r]; k < xi[r + 1] && *subset; k++) {
+      const PetscInt c = table ? table[xj[k]] : xj[k];
+
+      while (q < yi[r + 1] && yj[q] < c) q++;
+      *subset = (PetscBool)(c >= 0 && q < yi[r + 1] && yj[q] == c);
+      if (place) (*place)[k] = q;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Y += a X, where Y has every entry of X: block by block, each on the device if the block is there. PETSc would set X's entries in Y row by row. Collective. done false: MATAIJ adds the matrices
+*/
+static PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat Y, PetscScalar a, Mat X, MatStructure str, PetscBool *done)
+{
+  Mat             x[2], y[2];
+  const PetscInt *xg, *yg;
+  PetscInt       *table, *place;
+  PetscBool       subset = PETSC_TRUE;
+  int             all;
+  PetscInt        q = 0;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  if (!GPUCSRIsType(X, MATMPIAIJGPUCSR) || X == Y || str != SUBSET_NONZERO_PATTERN || !X->assembled || !Y->assembled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatMPIAIJGetSeqAIJ(X, &x[0], &x[1], &xg));
+  PetscCall(MatMPIAIJGetSeqAIJ(Y, &y[0], &y[1], &yg));
+  /* the column in Y's block of each column of X's, both ascending; -1: none */
+  PetscCall(PetscMalloc1(x[1]->cmap->n, &table));
+  for (PetscInt k = 0; k < x[1]->cmap->n; k++) {
+    while (q < y[1]->cmap->n && yg[q] < xg[k]) q++;
+    table[k] = q < y[1]->cmap->n && yg[q] == xg[k] ? q : -1;
+  }
+  PetscCall(Places(x[0], y[0], NULL, NULL, &subset));
+  PetscCall(Places(x[1], y[1], table, &place, &subset));
+  all = subset;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)Y)));
+  if (all) {
+    const PetscInt    *i;
+    const PetscScalar *xa;
+    PetscScalar       *ya;
+
+    PetscCall(MatAXPY(y[0], a, x[0], SUBSET_NONZERO_PATTERN));
+    PetscCall(MatGPUCSRFetch_Private(x[1]));
+    PetscCall(MatGPUCSRFetch_Private(y[1]));
+    PetscCall(MatSeqAIJGetCSRAndMemType(x[1], &i, NULL, NULL, NULL));
+    PetscCall(MatSeqAIJGetArrayRead(x[1], &xa));
+    PetscCall(MatSeqAIJGetArray(y[1], &ya));
+    for (PetscInt k = 0; k < i[x[1]->rmap->n]; k++) ya[place[k]] += a * xa[k];
+    PetscCall(MatSeqAIJRestoreArray(y[1], &ya));
+    PetscCall(MatSeqAIJRestoreArrayRead(x[1], &xa));
+    PetscCall(PetscObjectStateIncrease((PetscObject)Y));
+    *done = PETSC_TRUE;
+  }
+  PetscCall(PetscFree(table));
+  PetscCall(PetscFree(place));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -26,4 +26,3 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRHaloForget_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRHaloGraph_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRReadyAllreduce_Private(Mat, GPUCSRSide, PetscBool *, PetscBool *);
 GPUCSR_INTERN PetscErrorCode MatProduct_MPIAIJGPUCSR(Mat, GPUCSRSide, Vec, Vec, Vec);
-GPUCSR_INTERN PetscErrorCode MatAXPY_MPIAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *); /* mpiaxpy.c */

@@ -185,21 +185,6 @@ static PetscErrorCode MatGetGhosts_MPIGPUCSRLevel(Mat A, PetscInt *n, const Pets
 
 /* ---- this rank's diagonal block on the host ---- */
 
-static PetscErrorCode Renew(Mat A, Mat D)
-{
-  const GPUCSRStorage *csr = Of(A)->side[GPUCSR_FORWARD].csr;
-  GPUCSRDevice         dev = csr->dev;
-  PetscScalar         *a;
-  PetscErrorCode       ierr = PETSC_SUCCESS;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetArrayWrite(D, &a));
-  if (csr->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream);
-  if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
-  PetscCall(MatSeqAIJRestoreArrayWrite(D, &a));
-  PetscFunctionReturn(ierr);
-}
-
 /* Attached to A: a program may have it without a reference, also when A becomes another type */
 static PetscErrorCode MatGetDiagonalBlock_MPIGPUCSRLevel(Mat A, Mat *D)
 {
@@ -211,7 +196,18 @@ static PetscErrorCode MatGetDiagonalBlock_MPIGPUCSRLevel(Mat A, Mat *D)
     PetscCall(MatGPUCSRLevelBlock_Private(A, PETSC_COMM_SELF, D));
     PetscCall(PetscObjectCompose((PetscObject)A, "gpucsr_diagonal_block", (PetscObject)*D));
     PetscCall(PetscObjectDereference((PetscObject)*D));
-  } else if (g->blockat != GPUCSRStateOf(A)) PetscCall(Renew(A, *D));
+  } else if (g->blockat != GPUCSRStateOf(A)) {
+    const GPUCSRStorage *csr = Of(A)->side[GPUCSR_FORWARD].csr;
+    GPUCSRDevice         dev = csr->dev;
+    PetscScalar         *a;
+    PetscErrorCode       ierr = PETSC_SUCCESS;
+
+    PetscCall(MatSeqAIJGetArrayWrite(*D, &a));
+    if (csr->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream);
+    if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+    PetscCall(MatSeqAIJRestoreArrayWrite(*D, &a));
+    PetscCall(ierr);
+  }
   g->blockat = GPUCSRStateOf(A);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

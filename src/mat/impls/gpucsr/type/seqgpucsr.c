@@ -252,16 +252,6 @@ static GPUCSRPrecision Precision(const Mat_SeqGPUCSR *g, const GPUCSRSource *s)
   return c->precision == MAT_GPUCSR_AUTO && GPUCSRValuesAreFloats(s, g->dev->threads) ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
 }
 
-/* Adds the plan's costs of an update to the matrix' info; time apart from upload and conversion is counted here */
-static void Account(Mat_SeqGPUCSR *g, const GPUCSRPlan *P, const GPUCSRCosts *before)
-{
-  const double filled = g->dev->ops->kernels ? 0 : P->costs.upload - before->upload, convert = P->costs.convert - before->convert + filled;
-
-  g->filled += filled;
-  /* one pass writes entries and padding: the time is divided by their shares */
-  if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
-}
-
 /* What the host has counted or not: values that changed since the last update are no longer those of the plans and the mirror. sample: of the values now */
 static PetscErrorCode Notice(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscScalar sample[])
 {
@@ -294,6 +284,7 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   const GPUCSRCosts      before = P->costs;
   GPUCSRSource           s;
   const PetscObjectState state = GPUCSRStateOf(A);
+  double                 filled, convert;
 
   PetscFunctionBegin;
   PetscCall(Notice(A, g, state, sample));
@@ -339,7 +330,11 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   }
   g->pattern[side] = A->nonzerostate;
   g->values[side]  = state;
-  Account(g, P, &before);
+  filled           = g->dev->ops->kernels ? 0 : P->costs.upload - before.upload;
+  convert          = P->costs.convert - before.convert + filled;
+  g->filled += filled;
+  /* one pass writes entries and padding: the time is divided by their shares */
+  if (P->A.stored > P->A.nnz) g->info.pad_time += convert * (double)(P->A.stored - P->A.nnz) / (double)P->A.stored;
   PetscCall(PetscArraycpy(g->sample, sample, GPUCSR_SAMPLES));
   PetscCall(PetscInfo(A, "%s: format %s, kernel %s, because %s; %.0f bytes on the device\n", side == GPUCSR_FORWARD ? "A" : "Transpose of A", P->A.format->name, P->choice.kernel ? P->choice.kernel->name : "host reference", P->choice.why, GPUCSRPlanBytes(P)));
   PetscCall(WarnOfTolerance(A, g));
@@ -521,7 +516,11 @@ static PetscErrorCode MatAssemblyEnd_SeqAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscCall(MatGPUCSRWatch_Private(A));
   if (g->mirror.assembling && g->mirror.values == before && A->insertmode == NOT_SET_VALUES) g->mirror.values = GPUCSRStateOf(A) + 1; /* PETSc counts the assembly after this function */
   g->mirror.assembling = PETSC_FALSE;
-  if (type == MAT_FINAL_ASSEMBLY) PetscCall(MatGPUCSRFirstValues_Private(A, g));
+  if (type == MAT_FINAL_ASSEMBLY && !A->num_ass && A->insertmode == NOT_SET_VALUES) { /* a first assembly without MatSetValues(): the values are written uncounted */
+    if (!g->firstvalues) PetscCall(PetscMalloc1(GPUCSR_FIRST_SAMPLES, &g->firstvalues));
+    PetscCall(MatGPUCSRSample_Private(A, GPUCSR_FIRST_SAMPLES, g->firstvalues));
+    g->firststate = GPUCSRStateOf(A) + 1; /* PETSc counts the assembly after this function */
+  }
   PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, NULL));
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly && !A->factortype && values) {
     g->values[0] = g->values[1] = -1; /* PETSc counts the change after this function */

@@ -125,28 +125,6 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes for the library */
-static PetscErrorCode Room(GPUCSRDevice dev, int64_t *room)
-{
-  size_t left, total;
-
-  PetscFunctionBegin;
-  PetscCall((*dev->ops->memory)(dev->id, &left, &total));
-  if (dev->limit) left = PetscMin(left, dev->limit > dev->allocated ? dev->limit - dev->allocated : 0);
-  *room = (int64_t)left;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The library replaces pivots below a number of its own, whatever the size of the entries: a matrix of small ones would look singular. -1: that number */
-static PetscErrorCode Epsilon(Mat_CuDSS *f)
-{
-  const double least = f->norm > 0 && f->norm < 1 ? 1e-13 * f->norm : -1;
-
-  PetscFunctionBegin;
-  CuDSSCheck("the least pivot", (*CuDSS.ConfigSet)(f->config, CUDSS_PIVOT_EPSILON, &least, sizeof(least)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A result that not each of the library's orderings has: zero if it is unknown */
 static PetscErrorCode Datum(Mat_CuDSS *f, int which, void *value, size_t bytes, PetscBool *known)
 {
@@ -173,10 +151,13 @@ static PetscErrorCode Phase(Mat_CuDSS *f, int phase, const char what[], int *inf
   GPUCSRDevice  dev    = f->dev;
   double *const values = (double *)f->A.array[CSR_VAL].data; /* in place of columns */
   PetscBool     known;
+  double        least;
 
   PetscFunctionBegin;
   *info = 0;
-  PetscCall(Epsilon(f));
+  /* The library replaces pivots below a number of its own, whatever the size of the entries: a matrix of small ones would look singular. -1: that number */
+  least = f->norm > 0 && f->norm < 1 ? 1e-13 * f->norm : -1;
+  CuDSSCheck("the least pivot", (*CuDSS.ConfigSet)(f->config, CUDSS_PIVOT_EPSILON, &least, sizeof(least)));
   PetscCall(MatCuDSSRun_Private(f, phase, what, 1, values, (size_t)f->A.m, values, (size_t)f->A.m));
   PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   if (phase != CUDSS_ANALYSIS) {
@@ -201,8 +182,12 @@ static PetscErrorCode Analyze(Mat_CuDSS *f)
   f->hybrid = (PetscBool)(f->request.hybrid == CUDSS_ALWAYS);
   PetscCall(CuDSSHandle(dev, &handle));
   for (int again = 0; again < 2; again++) {
+    size_t left, total;
+
     PetscCall(Begin(f, handle));
-    PetscCall(Room(dev, &room)); /* Begin() has freed the old factors */
+    PetscCall((*dev->ops->memory)(dev->id, &left, &total)); /* bytes for the library; Begin() has freed the old factors */
+    if (dev->limit) left = PetscMin(left, dev->limit > dev->allocated ? dev->limit - dev->allocated : 0);
+    room  = (int64_t)left;
     limit = room - room / 10;
     if (f->hybrid) CuDSSCheck("-mat_gpucsr_cudss_hybrid", (*CuDSS.ConfigSet)(f->config, CUDSS_HYBRID_LIMIT, &limit, sizeof(limit)));
     PetscCall(Phase(f, CUDSS_ANALYSIS, "the analysis", &unused));
@@ -312,18 +297,6 @@ static PetscErrorCode Numeric(Mat_CuDSS *f, Mat A, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first row without entries, or n */
-static PetscErrorCode EmptyRow(Mat A, PetscInt *row)
-{
-  const PetscInt *i;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
-  for (*row = 0; *row < A->rmap->n && i[*row + 1] > i[*row]; (*row)++) {
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The symbolic part of a factorization, or all of it: PETSc accepts a new pattern without a symbolic factorization */
 static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool numeric)
 {
@@ -341,7 +314,13 @@ static PetscErrorCode Make(Mat F, Mat A, const MatFactorInfo *info, PetscBool nu
   f->shifts          = (PetscBool)(info->shifttype != (PetscReal)MAT_SHIFT_NONE);
   PetscCall(MatCuDSSSchurClear_Private(F));
   if (!A->rmap->n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!f->analyzed || !Known(f, A)) PetscCall(EmptyRow(A, &row));
+  if (!f->analyzed || !Known(f, A)) {
+    const PetscInt *i;
+
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+    for (row = 0; row < A->rmap->n && i[row + 1] > i[row]; row++) {
+    }
+  }
   if (row < A->rmap->n) {
     f->analyzed = f->factored = PETSC_FALSE;
     F->factorerrortype        = MAT_FACTOR_STRUCT_ZEROPIVOT;
@@ -450,30 +429,6 @@ static PetscErrorCode MatView_CuDSS(Mat F, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Reads the options, with the prefix of the factored matrix */
-static PetscErrorCode Options(Mat A, CuDSSRequest *r)
-{
-  static const char *const reorderings[] = {"auto", "btf_colamd", "colamd", "amd", "nested_dissection", "natural"};
-  static const char *const matchings[]   = {"auto", "none", "count", "smallest", "smallest_alternative", "sum", "product"};
-  static const char *const pivotings[]   = {"auto", "none", "column", "row", "diagonal", "block", "bunch_kaufman"};
-  static const char *const whens[]       = {"auto", "never", "always"}; /* CuDSSWhen */
-
-  PetscFunctionBegin;
-  *r = (CuDSSRequest){.refine = 5, .error = 1e-10};
-  PetscObjectOptionsBegin((PetscObject)A);
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &r->reordering, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &r->matching, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_pivoting", "Search for pivots", "MATSOLVERCUDSS", pivotings, 7, pivotings[0], &r->pivoting, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_hybrid", "Keep factors in host memory", "MATSOLVERCUDSS", whens, 3, whens[0], &r->hybrid, NULL));
-  PetscCall(PetscOptionsBool("-mat_gpucsr_cudss_deterministic", "The same bits in every run", "MATSOLVERCUDSS", r->deterministic, &r->deterministic, NULL));
-  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_check", "Check solutions by their residual", "MATSOLVERCUDSS", whens, 3, whens[0], &r->check, NULL));
-  PetscCall(PetscOptionsBoundedInt("-mat_gpucsr_cudss_refine", "Most steps of iterative refinement", "MATSOLVERCUDSS", r->refine, &r->refine, NULL, 0));
-  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_error", "Backward error above which a solution is refused", "MATSOLVERCUDSS", r->error, &r->error, NULL));
-  PetscOptionsEnd();
-  PetscCheck(r->error > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_cudss_error %g: must be positive", (double)r->error);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* why stays empty if the matrix is on a GPU */
 static PetscErrorCode OnDevice(Mat A, char why[], size_t len)
 {
@@ -503,13 +458,28 @@ static PetscErrorCode Able(Mat A, char why[], size_t len)
 
 static PetscErrorCode Create(Mat A, MatFactorType type, const char why[], Mat *B)
 {
-  Mat_CuDSS *f;
+  Mat_CuDSS               *f;
+  static const char *const reorderings[] = {"auto", "btf_colamd", "colamd", "amd", "nested_dissection", "natural"};
+  static const char *const matchings[]   = {"auto", "none", "count", "smallest", "smallest_alternative", "sum", "product"};
+  static const char *const pivotings[]   = {"auto", "none", "column", "row", "diagonal", "block", "bunch_kaufman"};
+  static const char *const whens[]       = {"auto", "never", "always"}; /* CuDSSWhen */
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&f));
-  f->type = type;
-  f->dev  = ((Mat_SeqGPUCSR *)A->spptr)->dev;
-  PetscCall(Options(A, &f->request));
+  f->type    = type;
+  f->dev     = ((Mat_SeqGPUCSR *)A->spptr)->dev;
+  f->request = (CuDSSRequest){.refine = 5, .error = 1e-10};
+  PetscObjectOptionsBegin((PetscObject)A);
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_reordering", "Ordering of the unknowns", "MATSOLVERCUDSS", reorderings, 6, reorderings[0], &f->request.reordering, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_matching", "Large entries are brought to the diagonal: which sense", "MATSOLVERCUDSS", matchings, 7, matchings[0], &f->request.matching, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_pivoting", "Search for pivots", "MATSOLVERCUDSS", pivotings, 7, pivotings[0], &f->request.pivoting, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_hybrid", "Keep factors in host memory", "MATSOLVERCUDSS", whens, 3, whens[0], &f->request.hybrid, NULL));
+  PetscCall(PetscOptionsBool("-mat_gpucsr_cudss_deterministic", "The same bits in every run", "MATSOLVERCUDSS", f->request.deterministic, &f->request.deterministic, NULL));
+  PetscCall(PetscOptionsEList("-mat_gpucsr_cudss_check", "Check solutions by their residual", "MATSOLVERCUDSS", whens, 3, whens[0], &f->request.check, NULL));
+  PetscCall(PetscOptionsBoundedInt("-mat_gpucsr_cudss_refine", "Most steps of iterative refinement", "MATSOLVERCUDSS", f->request.refine, &f->request.refine, NULL, 0));
+  PetscCall(PetscOptionsReal("-mat_gpucsr_cudss_error", "Backward error above which a solution is refused", "MATSOLVERCUDSS", f->request.error, &f->request.error, NULL));
+  PetscOptionsEnd();
+  PetscCheck(f->request.error > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gpucsr_cudss_error %g: must be positive", (double)f->request.error);
   PetscCall(PetscStrncpy(f->why, why, sizeof(f->why)));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
   PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));

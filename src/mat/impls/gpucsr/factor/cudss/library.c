@@ -124,33 +124,28 @@ static PetscErrorCode HandleDestroy(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HandleCreate(GPUCSRDevice dev)
-{
-  void *cudss = NULL;
-  int   e;
-  char  layer[PETSC_MAX_PATH_LEN + 32], folder[PETSC_MAX_PATH_LEN];
-
-  PetscFunctionBegin;
-  e = (*CuDSS.Create)(&cudss);
-  if (!e) e = (*CuDSS.SetStream)(cudss, (void *)dev->stream);
-  if (e && cudss) (void)(*CuDSS.Destroy)(cudss);
-  CuDSSCheck("cudssCreate()", e);
-  handle.dev   = dev;
-  handle.cudss = cudss;
-  PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandleDestroy));
-  /* several threads of the host order the unknowns, where the library came with its layer for them */
-  PetscCall(FolderOf((void *)CuDSS.Create, folder, sizeof(folder)));
-  PetscCall(PetscSNPrintf(layer, sizeof(layer), "%slibcudss_mtlayer_gomp.so.1", folder));
-  if (!access(layer, R_OK) && (*CuDSS.SetThreadingLayer)(cudss, layer)) PetscCall(PetscInfo(NULL, "cuDSS refuses its threads of %s\n", layer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The handle, for work in the order of the device's stream. A host that stands in for the device does the stream's work first */
 PetscErrorCode CuDSSHandle(GPUCSRDevice dev, void **cudss)
 {
   PetscFunctionBegin;
   PetscCall((*dev->ops->activate)(dev->id));
-  if (!handle.cudss) PetscCall(HandleCreate(dev));
+  if (!handle.cudss) {
+    void *created = NULL;
+    int   e;
+    char  layer[PETSC_MAX_PATH_LEN + 32], folder[PETSC_MAX_PATH_LEN];
+
+    e = (*CuDSS.Create)(&created);
+    if (!e) e = (*CuDSS.SetStream)(created, (void *)dev->stream);
+    if (e && created) (void)(*CuDSS.Destroy)(created);
+    CuDSSCheck("cudssCreate()", e);
+    handle.dev   = dev;
+    handle.cudss = created;
+    PetscCall(GPUCSRRegisterFinalize(GPUCSR_FINAL_MAT, HandleDestroy));
+    /* several threads of the host order the unknowns, where the library came with its layer for them */
+    PetscCall(FolderOf((void *)CuDSS.Create, folder, sizeof(folder)));
+    PetscCall(PetscSNPrintf(layer, sizeof(layer), "%slibcudss_mtlayer_gomp.so.1", folder));
+    if (!access(layer, R_OK) && (*CuDSS.SetThreadingLayer)(created, layer)) PetscCall(PetscInfo(NULL, "cuDSS refuses its threads of %s\n", layer));
+  }
   if (!dev->ops->kernels) PetscCall(GPUCSRWaitStreamOnHost(dev->stream));
   *cudss = handle.cudss;
   PetscFunctionReturn(PETSC_SUCCESS);

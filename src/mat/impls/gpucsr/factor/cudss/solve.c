@@ -89,19 +89,6 @@ static PetscErrorCode Execute(Mat_CuDSS *f, PetscBool transposed, int k, const d
   return MatCuDSSExecute_Private(f, CUDSS_SOLVE, transposed, k, b, ldb, x, ldx);
 }
 
-/* The matrix of these solves in CSR. Symmetry is only the program's promise, so a transposed solve is checked with the transpose */
-static PetscErrorCode Factored(Mat_CuDSS *f, PetscBool transposed, const GPUCSRStorage **A)
-{
-  PetscFunctionBegin;
-  *A = &f->A;
-  if (!transposed) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!f->T.format) PetscCall(GPUCSRTransposeStorage(&f->A, &f->T, &f->map));
-  else if (!f->current) PetscCall(GPUCSRTransposeValues(&f->A, f->map, &f->T));
-  f->current = PETSC_TRUE;
-  *A         = &f->T;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Buffers for the check of k columns */
 static PetscErrorCode Buffers(Mat_CuDSS *f, int k)
 {
@@ -228,7 +215,12 @@ static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c
 
   PetscFunctionBegin;
   PetscCall(Buffers(f, c->k));
-  PetscCall(Factored(f, transposed, &c->A));
+  c->A = transposed ? &f->T : &f->A; /* symmetry is only the program's promise, so a transposed solve is checked with the transpose */
+  if (transposed) {
+    if (!f->T.format) PetscCall(GPUCSRTransposeStorage(&f->A, &f->T, &f->map));
+    else if (!f->current) PetscCall(GPUCSRTransposeValues(&f->A, f->map, &f->T));
+    f->current = PETSC_TRUE;
+  }
   PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx));
   PetscCall(Check(f, c, q));
   first = q->error;
@@ -247,30 +239,6 @@ static PetscErrorCode Refined(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c
     break;
   }
   q->first = first;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* At most CUDSS_COLUMNS columns on the device. An analysis of older values is not blamed on the matrix */
-static PetscErrorCode SolveColumns(Mat_CuDSS *f, PetscBool transposed, DirectCheck *c)
-{
-  const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !f->dev->trusting && !(f->shifts && f->perturbed)));
-  Quality         q;
-
-  PetscFunctionBegin;
-  if (!check) {
-    PetscCall(Execute(f, transposed, c->k, c->b, c->ldb, c->x, c->ldx));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(Refined(f, transposed, c, &q));
-  if (!(q.error <= f->request.error) && !f->fresh && q.given) {
-    PetscCall(MatCuDSSAgain_Private(f));
-    PetscCall(Refined(f, transposed, c, &q));
-  }
-  f->worst = PetscMax(f->worst, q.error);
-  if (!(q.error <= f->request.error)) {
-    /* a pivot of zero may be replaced by anything, or divide, without a word of the library */
-    f->refused = q.given && (f->perturbed || q.left >= SINGULAR_RESIDUAL) ? MAT_FACTOR_NUMERIC_ZEROPIVOT : MAT_FACTOR_OTHER;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -316,13 +284,15 @@ PetscErrorCode MatCuDSSTrial_Private(Mat_CuDSS *f, PetscBool *good)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The k columns of b and x. Columns on the host go through buffers; so does b in the memory of x. s: the stream of the operands; all work on a factor is in the order of the library's */
+/* The k columns of b and x, at most CUDSS_COLUMNS. Columns on the host go through buffers; so does b in the memory of x. s: the stream of the operands; all work on a factor is in the order of the library's */
 static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const GPUCSROperand *b, size_t ldb, const GPUCSROperand *x, size_t ldx, GPUCSRStream s)
 {
   GPUCSRDevice    dev = f->dev;
   const size_t    n = (size_t)f->A.m, bytes = sizeof(double) * n * (size_t)k;
   const PetscBool sent = (PetscBool)(b->place == GPUCSR_HOST || b->p == x->p), back = (PetscBool)(x->place == GPUCSR_HOST);
+  const PetscBool check = (PetscBool)(f->request.check == CUDSS_ALWAYS || (f->request.check == CUDSS_AUTO && !dev->trusting && !(f->shifts && f->perturbed)));
   void           *bd = b->p, *xd = x->p;
+  Quality         worst;
   DirectCheck     c;
 
   PetscFunctionBegin;
@@ -338,7 +308,16 @@ static PetscErrorCode Columns(Mat_CuDSS *f, PetscBool transposed, int k, const G
     else PetscCall((*dev->ops->copy)(dev->id, to, from, sizeof(double) * n, GPUCSR_ON_DEVICE, dev->stream));
   }
   c = (DirectCheck){.k = k, .b = (const double *)bd, .x = (double *)xd, .ldb = sent ? n : ldb, .ldx = back ? n : ldx};
-  PetscCall(SolveColumns(f, transposed, &c));
+  if (check) {
+    PetscCall(Refined(f, transposed, &c, &worst));
+    if (!(worst.error <= f->request.error) && !f->fresh && worst.given) { /* an analysis of older values is not blamed on the matrix */
+      PetscCall(MatCuDSSAgain_Private(f));
+      PetscCall(Refined(f, transposed, &c, &worst));
+    }
+    f->worst = PetscMax(f->worst, worst.error);
+    /* a pivot of zero may be replaced by anything, or divide, without a word of the library */
+    if (!(worst.error <= f->request.error)) f->refused = worst.given && (f->perturbed || worst.left >= SINGULAR_RESIDUAL) ? MAT_FACTOR_NUMERIC_ZEROPIVOT : MAT_FACTOR_OTHER;
+  } else PetscCall(Execute(f, transposed, k, c.b, c.ldb, c.x, c.ldx));
   for (size_t q = 0; q < (size_t)k && back; q++) PetscCall(GPUCSRDownload(dev, (double *)x->p + q * ldx, GPUCSR_DOUBLE, (double *)xd + q * n, GPUCSR_DOUBLE, n, x->pinned, dev->stream));
   if (back || s != dev->stream) PetscCall((*dev->ops->streamsynchronize)(dev->id, dev->stream));
   f->solves += k;
