@@ -1,7 +1,7 @@
 #pragma once
 
 /*
-  Shared by the files of MatGPUCSRLoadFile(): text (loadtext.c) and PETSc binary (loadbinary.c) into rows, rows into a matrix (setrows.c).
+  Shared by the files of MatGPUCSRLoadFile(): text (loadtext.c) and PETSc binary (loadfile.c) into rows, rows into a matrix (setrows.c).
 */
 #include <petscgpucsr.h>
 #include <petsc/private/matimpl.h> /* layouts and states of a Mat that a file fills */
@@ -31,7 +31,7 @@ typedef struct {
   PetscScalar *v;
   int64_t     *first;     /* of each piece: LIBSVM, the first row; Matrix Market arrays, the first value */
   char        *all;       /* PETSc binary: all of a stream, on ranks other than the first */
-  int64_t     *work, bin; /* work in bins of so many rows, behind a zero: see reader.c */
+  int64_t     *work, bin; /* work in bins of so many rows, behind a zero: see loadfile.c */
 } GPUCSRReader;
 
 typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx); /* adds the entries that this rank has read, by GPUCSRReaderCount() */
@@ -40,11 +40,9 @@ typedef PetscErrorCode (*GPUCSRCountFn)(GPUCSRReader *, const void *ctx); /* add
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderAgree(GPUCSRReader *);
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderLayout(GPUCSRReader *, Mat, PetscInt M, PetscInt N, GPUCSRCountFn, const void *ctx); /* sizes, type and layouts of the matrix */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderArrays(GPUCSRReader *, Mat, PetscInt **j, PetscScalar **v, PetscBool *direct);       /* for the entries of this rank's rows; direct: they are the matrix' */
-GPUCSR_IO_INTERN PetscErrorCode GPUCSRReaderDestroy(GPUCSRReader *);
 GPUCSR_IO_INTERN void           GPUCSRReaderCount(GPUCSRReader *, int64_t row, int64_t entries);
 
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadText(GPUCSRReader *, Mat, Vec *labels, Vec *queries);
-GPUCSR_IO_INTERN PetscErrorCode GPUCSRLoadBinary(GPUCSRReader *, Mat, Vec *labels);
 
 /* setrows.c */
 GPUCSR_IO_INTERN PetscErrorCode GPUCSRSeqArrays(Mat, size_t nz, PetscInt **j, PetscScalar **v);

@@ -40,9 +40,9 @@ typedef enum {
   ROW(threaded_entries, 100000, "entries", FIXED, "inplace.c, plan.c, sparseproduct.c: from which on several host threads go through values") \
   ROW(unstaged_size, 65536, "bytes", FIXED, "sys/stage.c: up to which the driver takes pageable memory along with the command") \
   ROW(alone_size, 32768, "bytes", FIXED, "sys/stage.c: of a stage, up to which one thread fills it and a copy engine sends it") \
-  ROW(small_margin, 1.25, "factor", FIXED, "report/small.c: by which the other place must be faster before products move there") \
-  ROW(small_launch, 2.5e-6, "s", FIXED, "report/small.c: a product of a small matrix, before its first entry") \
-  ROW(small_rate, 2e12, "bytes/s", RATE, "report/small.c: of a matrix that the last-level cache holds") \
+  ROW(small_margin, 1.25, "factor", FIXED, "foretell.c: by which the other place must be faster before products move there") \
+  ROW(small_launch, 2.5e-6, "s", FIXED, "foretell.c: a product of a small matrix, before its first entry") \
+  ROW(small_rate, 2e12, "bytes/s", RATE, "foretell.c: of a matrix that the last-level cache holds") \
   ROW(sparse_least, 20000, "entries", FIXED, "type/gpucsr.c: of both factors, for a sparse product on the device") \
   ROW(missed_share, 0.3, "share", FIXED, "report/report.c: of a measured time, from which on the error of a prediction is told") \
   ROW(spare_entries, 100000, "entries", FIXED, "product/mirror.c: from which on a matrix keeps its upload for a set-up that follows,") \

@@ -13,9 +13,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 2
 target=$1 what=${2:-60} folder=${3:-build/fuzz/$1}
 flags=(-g -O1 -fno-omit-frame-pointer -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined)
 mpi=$(mpicc --showme:compile 2>/dev/null || mpicc -compile_info 2>/dev/null | tr ' ' '\n' | grep '^-I' | tr '\n' ' ')
-sources=(src/io/{piece,decode,source,parse,assemble}.c src/io/formats/{number,libsvm,market,boeing,binary}.c) seeds=$target stored=$target
+sources=(src/io/{piece,decode,source,assemble}.c src/io/formats/{number,libsvm,market,boeing,binary}.c) seeds=$target stored=$target
 if [ "$target" = loadfile ]; then
-  sources+=(src/io/{loadfile,loadtext,loadbinary,reader,setrows}.c src/sys/agree.c) libraries=$(pkg-config --libs "${PETSC:-PETSc}")" "$(mpicc --showme:link 2>/dev/null)
+  sources+=(src/io/{loadfile,loadtext,setrows}.c src/sys/agree.c) libraries=$(pkg-config --libs "${PETSC:-PETSc}")" "$(mpicc --showme:link 2>/dev/null)
   seeds=read stored=read
 fi
 mkdir -p build/fuzz

@@ -1,5 +1,5 @@
 /*
-  The operations of VECGPU. An operation runs on the device if all its vectors are there, whatever their types (foreign.c); otherwise the same expression of veclist.h uses the host's arrays. Numbers of a
+  The operations of VECGPU. An operation runs on the device if all its vectors are there, whatever their types (access.c); otherwise the same expression of veclist.h uses the host's arrays. Numbers of a
   parallel vector are reduced on each rank first, then over the ranks: rankreduce.c.
 */
 #include "vecgpuimpl.h"

@@ -35,11 +35,17 @@ static PetscErrorCode Inherit(Vec v, PetscBool mpi, Vec w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Duplicate(Vec v, Vec *w)
+/* Whole, or none */
+static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
 {
+  PetscErrorCode ierr;
+
   PetscFunctionBegin;
+  *w = NULL;
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
-  PetscCall(Inherit(v, VecGPUOf(v)->mpi, *w));
+  ierr = Inherit(v, VecGPUOf(v)->mpi, *w);
+  if (ierr) PetscCall(VecDestroy(w));
+  PetscCall(ierr);
   /* a DM sets operations of its vectors and composes objects */
   *(*w)->ops          = *v->ops;
   VecGPUOf(*w)->bound = VecGPUOf(v)->bound;
@@ -48,18 +54,6 @@ static PetscErrorCode Duplicate(Vec v, Vec *w)
   (*w)->bindingpropagates = v->bindingpropagates;
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whole, or none */
-static PetscErrorCode VecDuplicate_GPU(Vec v, Vec *w)
-{
-  PetscErrorCode ierr;
-
-  PetscFunctionBegin;
-  *w   = NULL;
-  ierr = Duplicate(v, w);
-  if (ierr) PetscCall(VecDestroy(w));
-  PetscFunctionReturn(ierr);
 }
 
 /* All, or none */
@@ -76,24 +70,13 @@ static PetscErrorCode VecDuplicateVecs_GPU(Vec v, PetscInt m, Vec *w[])
   PetscFunctionReturn(ierr);
 }
 
-/* w: like v, with v's type name, on the device. Keeps operations that a DM or the program has set */
-static PetscErrorCode OnDevice(Vec v, PetscBool mpi, Vec w)
-{
-  typedef void (*Operation)(void);
-  const Operation *set = (const Operation *)v->ops, *usual = (const Operation *)&VecGPUParents[mpi];
-
-  PetscFunctionBegin;
-  PetscCall(Inherit(v, mpi, w));
-  for (size_t k = 0; k < sizeof(*v->ops) / sizeof(Operation); k++)
-    if (set[k] != usual[k]) ((Operation *)w->ops)[k] = set[k];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode VecGPUDuplicate(Vec v, Vec *w)
 {
-  Vec            like, local;
-  PetscBool      mpi, ghosts = PETSC_FALSE;
-  PetscErrorCode ierr;
+  typedef void (*Operation)(void);
+  const Operation *set, *usual;
+  Vec              like, local;
+  PetscBool        mpi, ghosts = PETSC_FALSE;
+  PetscErrorCode   ierr;
 
   PetscFunctionBegin;
   PetscCall(VecDuplicate(v, w));
@@ -107,7 +90,11 @@ PetscErrorCode VecGPUDuplicate(Vec v, Vec *w)
   }
   if (ghosts) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecCreate(PetscObjectComm((PetscObject)v), w));
-  ierr = OnDevice(like, mpi, *w);
+  ierr  = Inherit(like, mpi, *w);
+  set   = (const Operation *)like->ops;
+  usual = (const Operation *)&VecGPUParents[mpi];
+  for (size_t k = 0; k < sizeof(*like->ops) / sizeof(Operation) && !ierr; k++) /* keeps operations that a DM or the program has set */
+    if (set[k] != usual[k]) ((Operation *)(*w)->ops)[k] = set[k];
   PetscCall(VecDestroy(&like));
   if (ierr) PetscCall(VecDestroy(w));
   PetscFunctionReturn(ierr);

@@ -115,7 +115,7 @@ GPUCSR_INTERN PetscErrorCode VecGPUDeviceWrite_Private(Vec);
 GPUCSR_INTERN PetscErrorCode VecGPUDeviceWritten_Private(Vec);
 GPUCSR_INTERN PetscErrorCode VecGPUFill_Private(Vec, PetscScalar);
 
-/* foreign.c */
+/* access.c */
 typedef enum {
   VEC_GPU_READ,
   VEC_GPU_WRITE, /* every entry */

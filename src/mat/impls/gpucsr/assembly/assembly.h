@@ -1,6 +1,6 @@
 #pragma once
 
-/* A matrix assembled by coordinates (coo.c, coopattern.c, cooranks.c), and the copy of its values that is the master (master.c) */
+/* A matrix assembled by coordinates (coo.c, coopattern.c), and the copy of its values that is the master (master.c) */
 #include <petscsf.h>
 #include "../type/mpigpucsr.h"
 #include "../blackbox/assemble/assemble.h"
@@ -41,8 +41,6 @@ typedef struct {
 } GPUCSRCOO;
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat, PetscBool *); /* this and the next: inplace.c */
-GPUCSR_INTERN PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat, PetscBool whole, GPUCSRStorage **);
-GPUCSR_INTERN PetscErrorCode MatNorm_InPlace(Mat, NormType, PetscReal *); /* this and the next: norms.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRNormOfRanks_Private(Mat, NormType, PetscReal *, PetscBool *done);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOONew_Private(Mat, GPUCSRDevice, PetscCount, GPUCSRCOO **);
@@ -52,9 +50,4 @@ GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOO_GPUCSR(Mat, PetscCount, Pets
 GPUCSR_INTERN PetscErrorCode MatSetPreallocationCOOLocal_GPUCSR(Mat, PetscCount, PetscInt[], PetscInt[]);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRCOOBlock_Private(Mat, GPUCSRDevice, const GPUCSRCoordinates *, GPUCSRCOOBlock *, GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRCOOBlockDestroy(GPUCSRCOOBlock *);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* this and the rest: cooranks.c */
-GPUCSR_INTERN PetscErrorCode GPUCSRCOOPack(GPUCSRCOO *, const double *dv);
-GPUCSR_INTERN void           GPUCSRCOOPackHost(GPUCSRCOO *, const PetscScalar *v);
-GPUCSR_INTERN PetscErrorCode GPUCSRCOOTravel(PetscSF, MPI_Datatype, const void *out, void *in);
-GPUCSR_INTERN PetscErrorCode GPUCSRCOOUnpack(GPUCSRCOO *);
-GPUCSR_INTERN PetscErrorCode GPUCSRCOORanksRelease(GPUCSRCOO *);
+GPUCSR_INTERN PetscErrorCode MatGPUCSRCOORanks_Private(Mat, PetscCount, PetscInt[], PetscInt[]); /* coo.c */

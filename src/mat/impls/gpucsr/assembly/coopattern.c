@@ -1,6 +1,6 @@
 /*
   MatSetPreallocationCOO(), its local variant, and the same by row pointers, of both types. The pattern of a matrix of one process is made on the device, and brought home. For several processes MATAIJ
-  makes the pattern on the host, and the devices sort the contributions of their blocks (cooranks.c). Without a device MATAIJ makes pattern and values.
+  makes the pattern on the host, and the devices sort the contributions of their blocks (coo.c). Without a device MATAIJ makes pattern and values.
 */
 #include "assembly.h"
 

@@ -30,7 +30,7 @@ typedef struct {
 } Change;
 
 /* csr: the values on the device, NULL: the operation is the host's. whole: it writes all values and reads none */
-PetscErrorCode MatGPUCSRInPlaceBegin_Private(Mat A, PetscBool whole, GPUCSRStorage **csr)
+static PetscErrorCode InPlaceBegin(Mat A, PetscBool whole, GPUCSRStorage **csr)
 {
   Mat_SeqGPUCSR      *g = (Mat_SeqGPUCSR *)A->spptr;
   const GPUCSRMirror *m = &g->mirror;
@@ -160,7 +160,7 @@ static PetscErrorCode OnDevice(Mat A, PetscBool possible, Change *c, PetscBool *
   GPUCSRAttempt   attempt;
 
   PetscFunctionBegin;
-  if (possible && ((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, whole, &csr));
+  if (possible && ((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(InPlaceBegin(A, whole, &csr));
   *done = csr ? PETSC_TRUE : PETSC_FALSE;
   if (csr) {
     m->values = -1;
@@ -262,7 +262,7 @@ PetscErrorCode MatGPUCSRWholeDiagonal_Private(Mat A, PetscBool *whole)
   GPUCSRAttempt  attempt;
 
   PetscFunctionBegin;
-  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
+  if (((Mat_GPUCSR *)A->spptr)->config.masterdevice) PetscCall(InPlaceBegin(A, PETSC_FALSE, &csr));
   if (csr) {
     GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, DiagonalPlaces(A, csr, &place));
     PetscCall(MatGPUCSRKept_Private(A, NULL, &attempt));
@@ -371,7 +371,7 @@ PetscErrorCode MatGPUCSRDiagonal_Private(Mat A, Vec d, PetscBool *done)
   *done = PETSC_FALSE;
   n     = d->map->n;
   if (((Mat_SeqGPUCSR *)A->spptr)->mirror.ahead && n == A->rmap->n && n <= A->cmap->n) PetscCall(MatGPUCSRWholeDiagonal_Private(A, done));
-  if (*done) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr));
+  if (*done) PetscCall(InPlaceBegin(A, PETSC_FALSE, &csr));
   if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Diagonal(A, csr, d));
   *done = (PetscBool)!attempt.error;
   if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
@@ -405,11 +405,87 @@ static PetscErrorCode MatGetRowMaxAbs_InPlace(Mat A, Vec v, PetscInt at[])
   const PetscInt n       = v->map->n;
 
   PetscFunctionBegin;
-  if (n == A->rmap->n) PetscCall(MatGPUCSRInPlaceBegin_Private(A, PETSC_FALSE, &csr)); /* else the parent's error */
+  if (n == A->rmap->n) PetscCall(InPlaceBegin(A, PETSC_FALSE, &csr)); /* else the parent's error */
   if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, RowMaxAbs(A, csr, v, at));
   if (!attempt.error) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGPUCSRFetch_Private(A));
   PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.getrowmaxabs)(A, v, at));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Norms: largest sums of absolute values of rows or columns, and Frobenius'. Sums of columns are row sums of the transpose, in the same order */
+
+/* s[r] += the sum of absolute values of row r of the transpose */
+static PetscErrorCode AddColumns(const GPUCSRStorage *A, double *s)
+{
+  GPUCSRStorage  T;
+  int32_t       *map;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GPUCSRTransposeStorage(A, &T, &map));
+  ierr = (*GPUCSRAssembleOf(T.dev)->rowsums)(T.dev, T.m, GPUCSRCSROf(&T), s, T.dev->stream);
+  PetscCall(GPUCSRFree(A->dev, sizeof(int32_t) * (size_t)A->nnz, (void **)&map));
+  PetscCall(GPUCSRStorageDestroy(&T));
+  PetscFunctionReturn(ierr);
+}
+
+/* By a reduction of vectors */
+static PetscErrorCode Reduce(GPUCSRDevice dev, VecGPUReduction op, size_t n, const double *x, double *v)
+{
+  const VecGPUKernels *vec = VecGPUKernelsOf(dev);
+  double               result[2];
+
+  PetscFunctionBegin;
+  if (vec->prepare) PetscCall((*vec->prepare)(dev));
+  PetscCall((*vec->reduce)(dev, op, n, x, NULL, result));
+  *v = result[0];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sums of rows (NORM_INFINITY) or columns of some blocks beside or below each other: all of them on the host, or, with sums NULL, the largest */
+static PetscErrorCode Sums(int blocks, GPUCSRStorage *const A[], NormType type, double *sums, double *most)
+{
+  const GPUCSRDevice dev = A[0]->dev;
+  const size_t       n   = (size_t)(type == NORM_1 ? A[0]->n : A[0]->m);
+  void              *s   = NULL;
+  PetscErrorCode     ierr;
+
+  PetscFunctionBegin;
+  if (most) *most = 0;
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GPUCSRMalloc(dev, sizeof(double) * n, "sums of a norm", &s));
+  ierr = (*dev->ops->zero)(dev->id, s, sizeof(double) * n, dev->stream);
+  for (int k = 0; k < blocks && !ierr; k++) ierr = type == NORM_1 ? AddColumns(A[k], (double *)s) : (*GPUCSRAssembleOf(dev)->rowsums)(dev, A[k]->m, GPUCSRCSROf(A[k]), (double *)s, dev->stream);
+  if (!ierr) ierr = sums ? GPUCSRDownload(dev, sums, GPUCSR_DOUBLE, s, GPUCSR_DOUBLE, n, PETSC_FALSE, dev->stream) : Reduce(dev, VECGPU_REDUCE_largest, n, (const double *)s, most);
+  PetscCall(GPUCSRFree(dev, sizeof(double) * n, &s));
+  PetscFunctionReturn(ierr);
+}
+
+/* NORM_FROBENIUS: its square. done false: the host has the values */
+static PetscErrorCode Norm(Mat A, NormType type, double *v, PetscBool *done)
+{
+  GPUCSRStorage *csr     = NULL;
+  GPUCSRAttempt  attempt = {.error = PETSC_ERR_GPU};
+
+  PetscFunctionBegin;
+  PetscCall(InPlaceBegin(A, PETSC_FALSE, &csr));
+  if (csr) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, type == NORM_FROBENIUS ? Reduce(csr->dev, VECGPU_REDUCE_square, (size_t)csr->nnz, (const double *)csr->array[CSR_VAL].data, v) : Sums(1, &csr, type, NULL, v));
+  *done = (PetscBool)!attempt.error;
+  if (!*done) PetscCall(MatGPUCSRFetch_Private(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatNorm_InPlace(Mat A, NormType type, PetscReal *norm)
+{
+  double    v    = 0;
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (type == NORM_1 || type == NORM_FROBENIUS || type == NORM_INFINITY) PetscCall(Norm(A, type, &v, &done));
+  else PetscCall(MatGPUCSRFetch_Private(A));
+  if (!done) PetscCall((*((Mat_GPUCSR *)A->spptr)->parent.norm)(A, type, norm));
+  else *norm = (PetscReal)(type == NORM_FROBENIUS ? PetscSqrtReal((PetscReal)v) : v);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -453,8 +529,8 @@ static PetscErrorCode Combine(Mat Y, Change *c, Mat X, PetscBool *done)
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   if (!((Mat_GPUCSR *)Y->spptr)->config.masterdevice) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRInPlaceBegin_Private(X, PETSC_FALSE, &x));
-  if (x) PetscCall(MatGPUCSRInPlaceBegin_Private(Y, (PetscBool)(c->op == COPY), &y));
+  PetscCall(InPlaceBegin(X, PETSC_FALSE, &x));
+  if (x) PetscCall(InPlaceBegin(Y, (PetscBool)(c->op == COPY), &y));
   if (!y || x->dev != y->dev || x->nnz != y->nnz || x->m != y->m) PetscFunctionReturn(PETSC_SUCCESS);
   c->other = x;
   PetscCall(OnDevice(Y, PETSC_TRUE, c, done));
@@ -479,5 +555,75 @@ PetscErrorCode MatGPUCSRCopySame_Private(Mat A, Mat B, MatStructure str, PetscBo
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   if (GPUCSRIsType(B, MATSEQAIJGPUCSR) && str == SAME_NONZERO_PATTERN) PetscCall(Combine(B, &c, A, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* --- Norms of several ranks, which add their sums of the off-diagonal block's columns at the columns' owners */
+
+/* NORM_1 and NORM_INFINITY. done false: on some rank the values are not on a device */
+static PetscErrorCode LargestOfRanks(Mat A, NormType type, double *v, PetscBool *done)
+{
+  GPUCSRStorage  *csr[2]  = {NULL, NULL};
+  double         *sum[2]  = {NULL, NULL};
+  GPUCSRAttempt   attempt = {.error = PETSC_ERR_GPU};
+  const PetscInt *garray;
+  Mat             block[2];
+  PetscMPIInt     all;
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], &garray));
+  for (int b = 0; b < 2; b++) {
+    PetscCall(InPlaceBegin(block[b], PETSC_FALSE, &csr[b]));
+    if (type == NORM_1) PetscCall(PetscMalloc1((size_t)block[b]->cmap->n + 1, &sum[b]));
+  }
+  if (csr[0] && csr[1] && type == NORM_1) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Sums(1, &csr[0], NORM_1, sum[0], NULL));
+  if (!attempt.error && type == NORM_1) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Sums(1, &csr[1], NORM_1, sum[1], NULL));
+  if (csr[0] && csr[1] && type == NORM_INFINITY) GPUCSRTryIf(MatGPUCSRMayFail(A), &attempt, Sums(2, csr, NORM_INFINITY, NULL, v));
+  all = !attempt.error;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  *done = (PetscBool)(all > 0);
+  if (*done && type == NORM_1) {
+    PetscSF sf;
+
+    PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &sf));
+    PetscCall(PetscSFSetGraphLayout(sf, A->cmap, block[1]->cmap->n, NULL, PETSC_OWN_POINTER, garray));
+    PetscCall(PetscSFReduceBegin(sf, MPI_DOUBLE, sum[1], sum[0], MPI_SUM));
+    PetscCall(PetscSFReduceEnd(sf, MPI_DOUBLE, sum[1], sum[0], MPI_SUM));
+    PetscCall(PetscSFDestroy(&sf));
+    *v = 0;
+    for (PetscInt k = 0; k < A->cmap->n; k++)
+      if (sum[0][k] > *v) *v = sum[0][k];
+  }
+  for (int b = 0; b < 2; b++) PetscCall(PetscFree(sum[b]));
+  if (*done) PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, v, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Collective. done false: the host has all values */
+PetscErrorCode MatGPUCSRNormOfRanks_Private(Mat A, NormType type, PetscReal *norm, PetscBool *done)
+{
+  double    v = 0;
+  PetscReal part;
+  Mat       block[2];
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  if (type == NORM_FROBENIUS) { /* the sum of all squares; a block that is not on a device adds its own */
+    PetscCall(MatMPIAIJGetSeqAIJ(A, &block[0], &block[1], NULL));
+    for (int b = 0; b < 2; b++) {
+      double square = 0;
+
+      PetscCall(Norm(block[b], NORM_FROBENIUS, &square, done));
+      if (!*done) {
+        PetscCall(MatNorm(block[b], NORM_FROBENIUS, &part));
+        square = (double)part * (double)part;
+      }
+      v += square;
+    }
+    PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &v, 1, MPI_DOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
+    *done = PETSC_TRUE;
+  } else if (type == NORM_1 || type == NORM_INFINITY) PetscCall(LargestOfRanks(A, type, &v, done));
+  if (*done) *norm = (PetscReal)(type == NORM_FROBENIUS ? PetscSqrtReal((PetscReal)v) : v);
+  else PetscCall(MatGPUCSRFetch_Private(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

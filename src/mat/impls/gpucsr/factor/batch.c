@@ -96,30 +96,13 @@ static PetscErrorCode Ordering(PetscInt n, Mat_GPUCSRFactor *const f[], PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A gpucsr matrix with the options of the first block's */
-static PetscErrorCode BlockDiagonal(const Mat_GPUCSRFactor *f, PetscInt rows, const GPUCSRFactors *t, Mat *A)
-{
-  PetscErrorCode ierr;
-  const char    *prefix;
-  PetscBool      known, symmetric;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, rows, rows, t->i, t->j, t->a, A));
-  ierr = MatConvert(*A, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, A);
-  if (!ierr) ierr = MatGPUCSRConfigure_Private(*A, &((Mat_GPUCSR *)f->A->spptr)->config);
-  if (!ierr) ierr = MatGetOptionsPrefix(f->A, &prefix);
-  if (!ierr) ierr = MatSetOptionsPrefix(*A, prefix);
-  if (!ierr) ierr = MatIsSymmetricKnown(f->A, &known, &symmetric);
-  if (!ierr && known && symmetric) ierr = MatSetOption(*A, MAT_SYMMETRIC, PETSC_TRUE);
-  if (ierr) PetscCall(MatDestroy(A));
-  PetscFunctionReturn(ierr);
-}
-
 /* Called if there is no factor yet, or if it is for other blocks */
 static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const GPUCSROverlap *overlap, PetscInt rows, PetscInt nnz, GPUCSRFactors *t)
 {
   Mat            A   = NULL;
   IS             row = NULL, col = NULL;
+  const char    *prefix;
+  PetscBool      known, symmetric;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
@@ -130,7 +113,13 @@ static PetscErrorCode CreateBatch(PetscInt n, Mat_GPUCSRFactor *const f[], const
   PetscCall(PetscMalloc1(KEYS * n, &t->key));
   for (PetscInt k = 0; k < n; k++) KeyOf(f[k], overlap, k, t->key + KEYS * k);
   PetscCall(FillBatch(n, f, rows, nnz, t));
-  ierr = BlockDiagonal(f[0], rows, t, &A);
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, rows, rows, t->i, t->j, t->a, &A));
+  ierr = MatConvert(A, MATSEQAIJGPUCSR, MAT_INPLACE_MATRIX, &A); /* with the options of the first block's */
+  if (!ierr) ierr = MatGPUCSRConfigure_Private(A, &((Mat_GPUCSR *)f[0]->A->spptr)->config);
+  if (!ierr) ierr = MatGetOptionsPrefix(f[0]->A, &prefix);
+  if (!ierr) ierr = MatSetOptionsPrefix(A, prefix);
+  if (!ierr) ierr = MatIsSymmetricKnown(f[0]->A, &known, &symmetric);
+  if (!ierr && known && symmetric) ierr = MatSetOption(A, MAT_SYMMETRIC, PETSC_TRUE);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_FALSE, &row);
   if (!ierr) ierr = Ordering(n, f, rows, PETSC_TRUE, &col);
   if (!ierr) ierr = MatGPUCSRFactorCreate_Private(A, f[0]->type, f[0]->direct, &t->F); /* never cuDSS, because no block is */

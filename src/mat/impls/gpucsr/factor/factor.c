@@ -265,14 +265,122 @@ static void Install(Mat F, Mat_GPUCSRFactor *f)
   }
 }
 
-/* Copies PETSc's factor to the device, or its pattern alone */
+/*
+  PETSc's factors as one CSR matrix with its inverse diagonal, on the host. LU (MATSEQAIJ) stores the rows of L from the first to the last, then the rows of U from the last to the first, each with its
+  inverse diagonal at the end. Cholesky (MATSEQSBAIJ of block size 1) stores the rows of U, negated and divided by the diagonal, each with its inverse diagonal at the end.
+*/
+typedef struct {
+  int    *i, *j;
+  double *a, *dinv;
+  int64_t nnz;
+} GPUCSRFactorArrays;
+
+static PetscErrorCode Allocate(GPUCSRFactorArrays *c, PetscInt n, int64_t nnz, PetscBool values)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc4(n + 1, &c->i, (size_t)nnz, &c->j, values ? (size_t)nnz : 0, &c->a, values ? n : 0, &c->dinv));
+  PetscCall(PetscArrayzero(c->i, n + 1));
+  c->nnz = nnz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FromLU(PetscInt n, PetscInt most, const PetscInt fi[], const PetscInt fj[], const PetscScalar fa[], GPUCSRFactorArrays *c)
+{
+  PetscInt *end, at = fi[n];
+  PetscBool known = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n, &end));
+  for (PetscInt r = n; r-- > 0 && known;) {
+    while (at < most && fj[at] > r) at++;
+    known  = (PetscBool)(at < most && fj[at] == r);
+    end[r] = at++;
+  }
+  if (known && at < INT32_MAX - 1024) {
+    const PetscErrorCode ierr = Allocate(c, n, at, (PetscBool)(fa != NULL));
+
+    if (ierr) PetscCall(PetscFree(end));
+    PetscCall(ierr);
+    for (PetscInt r = 0, k = 0; r < n; r++) {
+      const PetscInt begin = r + 1 < n ? end[r + 1] + 1 : fi[n];
+
+      for (PetscInt e = fi[r]; e < fi[r + 1]; e++, k++) {
+        c->j[k] = (int)fj[e];
+        if (fa) c->a[k] = (double)PetscRealPart(fa[e]);
+      }
+      c->j[k] = (int)r;
+      if (fa) c->a[k] = c->dinv[r] = (double)PetscRealPart(fa[end[r]]);
+      k++;
+      for (PetscInt e = begin; e < end[r]; e++, k++) {
+        c->j[k] = (int)fj[e];
+        if (fa) c->a[k] = (double)PetscRealPart(fa[e]);
+      }
+      c->i[r + 1] = (int)k;
+    }
+  }
+  PetscCall(PetscFree(end));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FromCholesky(PetscInt n, const PetscInt ui[], const PetscInt uj[], const PetscScalar ua[], GPUCSRFactorArrays *c)
+{
+  const int64_t nnz   = 2 * (int64_t)ui[n] - n;
+  PetscBool     known = PETSC_TRUE;
+  int          *next;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < n && known; r++) known = (PetscBool)(ui[r + 1] > ui[r] && uj[ui[r + 1] - 1] == r);
+  if (!known || nnz > INT32_MAX - 1024) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Allocate(c, n, nnz, (PetscBool)(ua != NULL)));
+  for (PetscInt r = 0; r < n; r++) {
+    c->i[r + 1] += (int)(ui[r + 1] - ui[r]);
+    for (PetscInt e = ui[r]; e < ui[r + 1] - 1; e++) c->i[uj[e] + 1]++;
+  }
+  for (PetscInt r = 0; r < n; r++) c->i[r + 1] += c->i[r];
+  PetscCall(PetscMalloc1(n, &next)); /* place of the next entry left of the diagonal, later right of the diagonal */
+  PetscCall(PetscArraycpy(next, c->i, n));
+  for (PetscInt r = 0; r < n; r++) {
+    const PetscInt last = ui[r + 1] - 1;
+
+    c->j[next[r]] = (int)r; /* entries left of the diagonal come from rows above, so they are complete */
+    if (ua) c->a[next[r]] = c->dinv[r] = (double)PetscRealPart(ua[last]);
+    for (PetscInt e = ui[r]; e < last; e++) {
+      const int right = next[r] + 1 + (int)(e - ui[r]), left = next[uj[e]]++;
+
+      c->j[right] = (int)uj[e];
+      c->j[left]  = (int)r;
+      if (ua) c->a[right] = c->a[left] = -(double)PetscRealPart(ua[e]);
+    }
+  }
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Copies PETSc's factor to the device, or its pattern alone. Not good: its storage is of another form */
 static PetscErrorCode FromPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool values, PetscBool *good)
 {
-  GPUCSRFactorArrays c;
+  GPUCSRFactorArrays c = {0};
+  const PetscInt    *fi, *fj;
+  PetscScalar       *fa = NULL;
+  MatInfo            info;
+  PetscInt           n;
+  PetscBool          known;
   PetscErrorCode     ierr = PETSC_SUCCESS;
 
   PetscFunctionBegin;
-  PetscCall(MatGPUCSRFactorFromPETSc_Private(F, f->symmetric, values, &c));
+  if (f->symmetric) {
+    PetscCall(MatGetRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, &known));
+    if (known) {
+      if (values) PetscCall(MatSeqSBAIJGetArray(F, &fa));
+      PetscCall(FromCholesky(n, fi, fj, fa, &c));
+      if (values) PetscCall(MatSeqSBAIJRestoreArray(F, &fa));
+      PetscCall(MatRestoreRowIJ(F, 0, PETSC_FALSE, PETSC_FALSE, &n, &fi, &fj, &known));
+    }
+  } else {
+    PetscCall(MatSeqAIJGetCSRAndMemType(F, &fi, &fj, &fa, NULL));
+    PetscCall(MatGetInfo(F, MAT_LOCAL, &info));
+    PetscCall(FromLU(F->rmap->n, (PetscInt)info.nz_used, fi, fj, values ? fa : NULL, &c));
+  }
   *good = (PetscBool)(c.i != NULL);
   if (*good && (!f->pair[0].M.i || c.nnz != f->pair[0].M.nnz || f->own)) {
     ierr   = MatGPUCSRFactorPattern_Private(f, (int)F->rmap->n, c.nnz, c.i, c.j, GPUCSR_INT32, good);
@@ -281,17 +389,6 @@ static PetscErrorCode FromPETSc(Mat F, Mat_GPUCSRFactor *f, PetscBool values, Pe
   if (*good && values && !ierr) ierr = MatGPUCSRFactorValues_Private(f, c.a, c.dinv);
   PetscCall(PetscFree4(c.i, c.j, c.a, c.dinv));
   PetscFunctionReturn(ierr);
-}
-
-/* The device's part of a symbolic factorization without fill: copies the pattern of A. good: the factor can have this pattern */
-static PetscErrorCode PatternOfA(Mat A, Mat_GPUCSRFactor *f, PetscBool *good)
-{
-  const PetscInt *i, *j;
-
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
-  PetscCall(MatGPUCSRFactorPattern_Private(f, (int)A->rmap->n, i[A->rmap->n], i, j, GPUCSR_PETSCINT, good));
-  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Is this the natural ordering? MatReorderForNonzeroDiagonal() exchanges indices in place, and ISIdentity() would return an old answer */
@@ -316,7 +413,7 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   GPUCSRAttempt        attempt;
   const Mat_SeqGPUCSR *g;
   PetscBool            asked;
-  const PetscInt      *i;
+  const PetscInt      *i, *j;
   char                 unused[128];
 
   PetscFunctionBegin;
@@ -354,7 +451,8 @@ PetscErrorCode MatGPUCSRFactorSymbolic_Private(Mat F, Mat A, IS row, IS col, con
   if (!f->dev) PetscCall(PetscInfo(A, "Solves with its factors are PETSc's: %s\n", f->whynot));
   f->later = (PetscBool)(f->dev && ((Mat_SeqGPUCSR *)A->spptr)->putoff);
   if (f->dev && !f->later && f->natural && info->levels == 0 && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) {
-    GPUCSRTry(&attempt, PatternOfA(A, f, &f->own));
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, NULL, NULL));
+    GPUCSRTry(&attempt, MatGPUCSRFactorPattern_Private(f, (int)A->rmap->n, i[A->rmap->n], i, j, GPUCSR_PETSCINT, &f->own)); /* own: the factor can have this pattern */
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
     if (!f->dev) f->own = PETSC_FALSE;
   }
@@ -369,34 +467,11 @@ static PetscErrorCode CholeskySymbolic(Mat F, Mat A, IS perm, const MatFactorInf
   return MatGPUCSRFactorSymbolic_Private(F, A, perm, perm, info);
 }
 
-/* ILU or ICC of A on the device. done: the pattern is supported and all pivots are good */
-static PetscErrorCode Compute(Mat F, Mat A, Mat_GPUCSRFactor *f, const MatFactorInfo *info, PetscBool *done)
-{
-  PetscBool good = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  if (f->type != MAT_FACTOR_ILU && f->type != MAT_FACTOR_ICC) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!f->pair[0].M.i) PetscCall(FromPETSc(F, f, PETSC_FALSE, &good));
-  if (good) PetscCall(MatGPUCSRFactorNumeric_Private(f, A, info, done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Prepares solves, with values that the device or PETSc has computed. ready: the device may solve */
-static PetscErrorCode PrepareFactor(Mat F, Mat_GPUCSRFactor *f, PetscBool done, PetscBool *ready)
-{
-  PetscFunctionBegin;
-  *ready = PETSC_TRUE;
-  if (!done) PetscCall(FromPETSc(F, f, PETSC_TRUE, ready));
-  if (*ready) PetscCall(MatGPUCSRFactorBuild_Private(f));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
 {
   Mat_GPUCSRFactor *f;
   GPUCSRAttempt     attempt;
-  PetscBool         done = PETSC_FALSE, ready = PETSC_FALSE;
+  PetscBool         good = PETSC_TRUE, done = PETSC_FALSE, ready = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRFactorGet_Private(F, &f));
@@ -426,13 +501,16 @@ static PetscErrorCode Numeric(Mat F, Mat A, const MatFactorInfo *info)
     f->later = PETSC_FALSE;
     if (A->nonzerostate != f->pattern || !(f->symbolic || (f->own && f->pair[0].M.i))) PetscCall(MatGPUCSRFactorSymbolic_Private(F, f->A, f->row, f->col, &f->info));
   }
-  if (f->dev) {
-    GPUCSRTry(&attempt, Compute(F, A, f, info, &done));
+  if (f->dev && (f->type == MAT_FACTOR_ILU || f->type == MAT_FACTOR_ICC)) { /* done: the device supports the pattern, and all pivots are good */
+    GPUCSRTry(&attempt, f->pair[0].M.i ? PETSC_SUCCESS : FromPETSc(F, f, PETSC_FALSE, &good));
+    if (good) GPUCSRThen(&attempt, MatGPUCSRFactorNumeric_Private(f, A, info, &done));
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }
   if (!f->dev || !done) PetscCall(PETScNumeric(F, f));
   if (f->dev && !F->factorerrortype) {
-    GPUCSRTry(&attempt, PrepareFactor(F, f, done, &ready));
+    ready = PETSC_TRUE;
+    GPUCSRTry(&attempt, done ? PETSC_SUCCESS : FromPETSc(F, f, PETSC_TRUE, &ready));
+    if (ready) GPUCSRThen(&attempt, MatGPUCSRFactorBuild_Private(f));
     if (attempt.error) ready = PETSC_FALSE;
     PetscCall(MatGPUCSRFactorMet_Private(F, f, &attempt));
   }

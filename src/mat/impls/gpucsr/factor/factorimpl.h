@@ -90,11 +90,3 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorBuild_Private(Mat_GPUCSRFactor *);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorNumeric_Private(Mat_GPUCSRFactor *, Mat, const MatFactorInfo *, PetscBool *done);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorValues_Private(Mat_GPUCSRFactor *, const double *a, const double *dinv);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorSolve_Private(Mat, Mat_GPUCSRFactor *, PetscBool transposed, Vec b, Vec x);
-
-/* PETSc's factors as one CSR matrix with its inverse diagonal, on the host: petscfactor.c */
-typedef struct {
-  int    *i, *j;
-  double *a, *dinv;
-  int64_t nnz;
-} GPUCSRFactorArrays;
-GPUCSR_INTERN PetscErrorCode MatGPUCSRFactorFromPETSc_Private(Mat, PetscBool symmetric, PetscBool values, GPUCSRFactorArrays *);

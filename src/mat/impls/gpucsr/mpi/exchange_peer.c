@@ -85,12 +85,13 @@ static PetscErrorCode Local_Peer(GPUCSRHalo h)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Neighbours of both directions, in order; where[r]: the place of this rank's numbers in r's buffers, each way; coming[r]: the count of numbers that r receives */
+/* Neighbours of both directions, in order; where[r]: the place of this rank's numbers in r's buffers, each way; coming[r]: the count of numbers that r receives. And places of the gathered numbers */
 static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const PetscInt64 (*coming)[2])
 {
   Peer           *g = (Peer *)h->data;
   GPUCSRPeers     p = h->peers;
   GPUCSRPeerLink *link;
+  char          **slots;
   int             t = 0, f = 0, n = 0, last[2] = {0, 0};
 
   PetscFunctionBegin;
@@ -117,16 +118,6 @@ static PetscErrorCode Links(GPUCSRHalo h, const PetscInt64 (*where)[2], const Pe
   PetscCall(GPUCSRHaloMalloc(h, sizeof(GPUCSRPeerLink) * (size_t)n, &g->p.link));
   PetscCall(GPUCSRHaloFill(h, g->p.link, GPUCSR_INT32, link, GPUCSR_INT32, (PetscInt)(sizeof(GPUCSRPeerLink) / sizeof(int32_t)) * n));
   PetscCall(PetscFree(link));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Places of the gathered numbers */
-static PetscErrorCode Slots(GPUCSRHalo h)
-{
-  Peer  *g = (Peer *)h->data;
-  char **slots;
-
-  PetscFunctionBegin;
   PetscCall(PetscMalloc1(h->peers->size, &slots));
   for (PetscMPIInt r = 0; r < h->peers->size; r++) slots[r] = (char *)g->theirs[r] + SlotsAt(h->peers);
   PetscCall(GPUCSRHaloMalloc(h, sizeof(void *) * (size_t)h->peers->size, &g->p.slots));
@@ -154,7 +145,6 @@ static PetscErrorCode Connect_Peer(GPUCSRHalo h)
   PetscCall(GPUCSRHaloPlaces(h, &where));
   PetscCallMPI(MPI_Allgather((void *)mine, 2, MPI_INT64_T, coming, 2, MPI_INT64_T, p->comm));
   GPUCSRTry(&attempt, Links(h, (const PetscInt64(*)[2])where, (const PetscInt64(*)[2])coming));
-  GPUCSRThen(&attempt, Slots(h));
   PetscCall(GPUCSRAttemptAgree(&attempt, p->comm, p->dev));
   PetscCall(PetscFree(where));
   PetscCall(PetscFree(coming));

@@ -1,42 +1,8 @@
 /*
-  Neighbours of a rank and their entries of a parallel vector, found by PetscSF from the columns of MATMPIAIJ; and the choice of an exchange.
+  Neighbours of a rank and their entries of a parallel vector, found by PetscSF from the columns of MATMPIAIJ; and the choice of an exchange. The last part is the exchange that works with every MPI.
 */
 #include "halo.h"
 #include <limits.h>
-
-/* The entries that other ranks need, each once, and h->sf, which sends these to the halo. whole: sends all entries */
-static PetscErrorCode Unique(GPUCSRHalo h, PetscSF whole)
-{
-  const PetscInt    *degree;
-  const PetscSFNode *owner;
-  PetscSFNode       *root;
-  PetscInt          *place, *there, m;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSFGetGraph(whole, &m, &h->nrecv, NULL, &owner));
-  PetscCall(PetscSFComputeDegreeBegin(whole, &degree));
-  PetscCall(PetscSFComputeDegreeEnd(whole, &degree));
-  PetscCall(PetscMalloc2(m, &place, h->nrecv, &there));
-  for (PetscInt k = 0; k < m; k++) {
-    place[k] = h->nunique;
-    h->nunique += degree[k] > 0;
-  }
-  PetscCall(PetscMalloc1(h->nunique, &h->unique));
-  for (PetscInt k = 0; k < m; k++)
-    if (degree[k] > 0) h->unique[place[k]] = k;
-  PetscCall(PetscSFBcastBegin(whole, MPIU_INT, place, there, MPI_REPLACE));
-  PetscCall(PetscSFBcastEnd(whole, MPIU_INT, place, there, MPI_REPLACE));
-  PetscCall(PetscMalloc1(h->nrecv, &root));
-  for (PetscInt k = 0; k < h->nrecv; k++) {
-    root[k].rank  = owner[k].rank;
-    root[k].index = there[k];
-  }
-  PetscCall(PetscFree2(place, there));
-  PetscCall(PetscSFCreate(h->comm, &h->sf));
-  PetscCall(PetscSFSetGraph(h->sf, h->nunique, h->nrecv, NULL, PETSC_OWN_POINTER, root, PETSC_OWN_POINTER));
-  PetscCall(PetscSFSetUp(h->sf));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 PetscErrorCode GPUCSRHaloHostBuffer(GPUCSRHalo h, PetscInt n, PetscScalar **p)
 {
@@ -120,10 +86,13 @@ static GPUCSRLivingList halos = {GPUCSR_FINAL_HALO, HaloRelease, NULL};
 /* Collective: the graph of the n columns `ghost`, ascending, of which other ranks have the entries */
 PetscErrorCode GPUCSRHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt n, const PetscInt ghost[], GPUCSRHalo *halo)
 {
-  GPUCSRHalo      h;
-  PetscSF         sf;
-  GPUCSRSFCount   count;
-  const PetscInt *mine, *root;
+  GPUCSRHalo         h;
+  PetscSF            sf;
+  GPUCSRSFCount      count;
+  const PetscInt    *mine, *root, *degree;
+  const PetscSFNode *owner;
+  PetscSFNode       *nodes;
+  PetscInt          *place, *there, m;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
@@ -134,7 +103,29 @@ PetscErrorCode GPUCSRHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt n, con
   PetscCall(PetscSFCreate(h->comm, &sf));
   PetscCall(PetscSFSetGraphLayout(sf, cmap, n, NULL, PETSC_COPY_VALUES, ghost));
   PetscCall(PetscSFSetUp(sf));
-  PetscCall(Unique(h, sf));
+  /* the entries that other ranks need, each once, and h->sf, which sends these to the halo */
+  PetscCall(PetscSFGetGraph(sf, &m, &h->nrecv, NULL, &owner));
+  PetscCall(PetscSFComputeDegreeBegin(sf, &degree));
+  PetscCall(PetscSFComputeDegreeEnd(sf, &degree));
+  PetscCall(PetscMalloc2(m, &place, h->nrecv, &there));
+  for (PetscInt k = 0; k < m; k++) {
+    place[k] = h->nunique;
+    h->nunique += degree[k] > 0;
+  }
+  PetscCall(PetscMalloc1(h->nunique, &h->unique));
+  for (PetscInt k = 0; k < m; k++)
+    if (degree[k] > 0) h->unique[place[k]] = k;
+  PetscCall(PetscSFBcastBegin(sf, MPIU_INT, place, there, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(sf, MPIU_INT, place, there, MPI_REPLACE));
+  PetscCall(PetscMalloc1(h->nrecv, &nodes));
+  for (PetscInt k = 0; k < h->nrecv; k++) {
+    nodes[k].rank  = owner[k].rank;
+    nodes[k].index = there[k];
+  }
+  PetscCall(PetscFree2(place, there));
+  PetscCall(PetscSFCreate(h->comm, &h->sf));
+  PetscCall(PetscSFSetGraph(h->sf, h->nunique, h->nrecv, NULL, PETSC_OWN_POINTER, nodes, PETSC_OWN_POINTER));
+  PetscCall(PetscSFSetUp(h->sf));
   PetscCall(PetscSFDestroy(&sf));
   /* neighbours and their entries: PetscSF has them in the order of ranks */
   PetscCall(PetscSFGetRootRanks(h->sf, &count, &h->from.rank, &h->from.offset, &mine, NULL));
@@ -156,31 +147,6 @@ PetscErrorCode GPUCSRHaloCreate(MPI_Comm comm, PetscLayout cmap, PetscInt n, con
 
 /* By GPUCSRHaloWay */
 static const GPUCSRExchange *const exchanges[] = {NULL, &GPUCSRExchange_peer, &GPUCSRExchange_nccl, &GPUCSRExchange_staged};
-
-/* Collective: sets up an exchange, and its peers; an error is an error on all ranks, with its reason in why. distinct: each rank must have a device of its own */
-static PetscErrorCode Take(GPUCSRHalo h, const GPUCSRExchange *exchange, PetscBool distinct, PetscErrorCode *ierr)
-{
-  GPUCSRAttempt attempt = {.error = PETSC_ERR_SUP};
-
-  PetscFunctionBegin;
-  if (exchange->peers && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
-  if (exchange->peers && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
-  else if (h->peers && !h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
-  else if (h->peers && distinct && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
-  else {
-    h->exchange   = exchange;
-    attempt.error = PETSC_SUCCESS;
-    if (exchange->connect) {
-      GPUCSRTry(&attempt, (*exchange->local)(h));
-      PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
-    }
-    if (exchange->connect) GPUCSRThen(&attempt, (*exchange->connect)(h));
-    if (attempt.error) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
-  }
-  *ierr = attempt.error;
-  if (*ierr) PetscCall(Drop(h));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Does the exchange no longer work on this rank? A failed check is an answer, not an error */
 PetscErrorCode GPUCSRHaloBroken(GPUCSRHalo h, PetscBool *broken)
@@ -225,7 +191,25 @@ PetscErrorCode GPUCSRHaloChoose(GPUCSRHalo h, GPUCSRDevice dev, GPUCSRHaloWay as
   PetscCheck(least[0] == -least[1], h->comm, PETSC_ERR_ARG_INCOMP, "-mat_gpucsr_halo is not the same on all ranks: it must be");
   if (any && (!least[2] || size == 1)) PetscCall(PetscStrncpy(h->why, size == 1 ? "there is one rank" : "a rank computes on the host", sizeof(h->why)));
   else {
-    PetscCall(Take(h, any ? &GPUCSRExchange_peer : exchanges[asked], any, &ierr));
+    const GPUCSRExchange *exchange = any ? &GPUCSRExchange_peer : exchanges[asked]; /* and its peers; with auto each rank must have a device of its own */
+    GPUCSRAttempt         attempt  = {.error = PETSC_ERR_SUP};
+
+    if (exchange->peers && GPUCSR_SCALAR_IS_DOUBLE) PetscCall(GPUCSRPeersCreate(h->comm, h->dev, &h->peers));
+    if (exchange->peers && !GPUCSR_SCALAR_IS_DOUBLE) PetscCall(PetscStrncpy(h->why, "this PETSc does not compute with real double numbers", sizeof(h->why)));
+    else if (h->peers && !h->peers->all) PetscCall(PetscStrncpy(h->why, h->peers->why, sizeof(h->why)));
+    else if (h->peers && any && h->peers->shared) PetscCall(PetscStrncpy(h->why, "ranks share a device, where a waiting launch blocks the other ranks' launches", sizeof(h->why)));
+    else {
+      h->exchange   = exchange;
+      attempt.error = PETSC_SUCCESS;
+      if (exchange->connect) {
+        GPUCSRTry(&attempt, (*exchange->local)(h));
+        PetscCall(GPUCSRAttemptAgree(&attempt, h->comm, h->dev));
+      }
+      if (exchange->connect) GPUCSRThen(&attempt, (*exchange->connect)(h));
+      if (attempt.error) PetscCall(PetscStrncpy(h->why, attempt.message, sizeof(h->why)));
+    }
+    ierr = attempt.error;
+    if (ierr) PetscCall(Drop(h));
     PetscCheck(!ierr || any, h->comm, ierr, "-mat_gpucsr_halo %s: %s", exchanges[asked]->name, h->why);
     if (!ierr) PetscCall(PetscStrncpy(h->why, any ? "devices of one host address each other's memory" : "asked for", sizeof(h->why)));
   }
@@ -301,3 +285,101 @@ PetscErrorCode GPUCSRHaloDestroy(GPUCSRHalo *halo)
   PetscCall(PetscFree(*halo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---- the staged exchange: PetscSF sends and sums entries in page-locked host memory. The device packs the entries of a device vector, and adds the sums */
+
+typedef struct {
+  PetscScalar *border, *recv;    /* unique entries of x, or their sums; and the halo. Page-locked where that means something */
+  int32_t     *place;            /* of the unique entries, on the device, */
+  double      *there;            /* and room for them, for device vectors */
+  PetscBool    forward, reverse; /* under way: a caller ends, or begins again, what an error has interrupted */
+} Staged;
+
+static PetscErrorCode Local_Staged(GPUCSRHalo h)
+{
+  Staged *g;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&g));
+  h->data = g;
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nunique, &g->border));
+  PetscCall(GPUCSRHaloHostBuffer(h, h->nrecv, &g->recv));
+  if (h->dev) {
+    PetscCall(GPUCSRHaloIndices(h, h->unique, h->nunique, &g->place));
+    PetscCall(GPUCSRHaloMalloc(h, sizeof(double) * (size_t)h->nunique, &g->there));
+  }
+  h->host = g->recv;
+  h->halo = (GPUCSROperand){.p = g->recv, .place = GPUCSR_HOST, .pinned = (PetscBool)(h->dev != NULL)};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardBegin_Staged(GPUCSRHalo h, const GPUCSROperand *x, GPUCSRStream s)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  if (g->forward) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!x || x->place == GPUCSR_HOST) {
+    for (PetscInt u = 0; u < h->nunique; u++) g->border[u] = x ? ((const PetscScalar *)x->p)[h->unique[u]] : (PetscScalar)NAN;
+  } else if (h->nunique) {
+    PetscCall((*GPUCSRHelpers(h->dev)->gather)(h->dev, (int)h->nunique, GPUCSR_DOUBLE, g->place, x->p, g->there, s));
+    PetscCall(GPUCSRDownload(h->dev, g->border, GPUCSR_DOUBLE, g->there, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s));
+  }
+  PetscCall(PetscSFBcastBegin(h->sf, MPIU_SCALAR, g->border, g->recv, MPI_REPLACE));
+  g->forward = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ForwardEnd_Staged(GPUCSRHalo h, PetscBool host, GPUCSRStream s)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  (void)host; /* on the host either way */
+  if (!g->forward) PetscFunctionReturn(PETSC_SUCCESS);
+  g->forward = PETSC_FALSE;
+  PetscCall(PetscSFBcastEnd(h->sf, MPIU_SCALAR, g->border, g->recv, MPI_REPLACE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReverseBegin_Staged(GPUCSRHalo h, PetscBool valid, PetscBool host, GPUCSRStream s)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  if (g->reverse) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt k = 0; k < (valid ? 0 : h->nrecv); k++) g->recv[k] = (PetscScalar)NAN;
+  PetscCall(PetscArrayzero(g->border, h->nunique));
+  PetscCall(PetscSFReduceBegin(h->sf, MPIU_SCALAR, g->recv, g->border, MPIU_SUM));
+  g->reverse = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReverseAdd_Staged(GPUCSRHalo h, const GPUCSROperand *z, GPUCSRStream s)
+{
+  Staged *g = (Staged *)h->data;
+
+  PetscFunctionBegin;
+  if (!g->reverse) PetscFunctionReturn(PETSC_SUCCESS);
+  g->reverse = PETSC_FALSE;
+  PetscCall(PetscSFReduceEnd(h->sf, MPIU_SCALAR, g->recv, g->border, MPIU_SUM));
+  if (!z) PetscFunctionReturn(PETSC_SUCCESS);
+  if (z->place == GPUCSR_HOST) {
+    for (PetscInt u = 0; u < h->nunique; u++) ((PetscScalar *)z->p)[h->unique[u]] += g->border[u];
+  } else if (h->nunique) {
+    PetscCall(GPUCSRUpload(h->dev, g->there, GPUCSR_DOUBLE, g->border, GPUCSR_DOUBLE, (size_t)h->nunique, PETSC_TRUE, s, NULL));
+    PetscCall((*GPUCSRHelpers(h->dev)->scatteradd)(h->dev, (int)h->nunique, g->place, g->there, z->p, s));
+    PetscCall(h->dev->ops->streamsynchronize(h->dev->id, s)); /* the next product writes the border again */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GPUCSRExchange GPUCSRExchange_staged = {
+  .name         = "staged",
+  .local        = Local_Staged,
+  .forwardbegin = ForwardBegin_Staged,
+  .forwardend   = ForwardEnd_Staged,
+  .reversebegin = ReverseBegin_Staged,
+  .reverseadd   = ReverseAdd_Staged,
+};

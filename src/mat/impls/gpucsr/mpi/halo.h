@@ -2,7 +2,7 @@
 
 /*
   The halo of a parallel product: entries of x that other ranks own, and, for the transpose, sums for entries of z that other ranks own. halo.c finds
-  which rank needs which entries; exchange_NAME.c are the ways of exchanging them.
+  which rank needs which entries; halo.c (staged) and exchange_NAME.c are the ways of exchanging them.
 */
 #include "../type/gpucsrimpl.h"
 #include "../../../../sys/peer/peer.h"

@@ -91,34 +91,6 @@ static PetscErrorCode HaloIn(GPUCSRHalo h, GPUCSRStream s, double **p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The halo, Ao^T x, is complete for the exchange */
-static PetscErrorCode HaloOut(const GPUCSROperator *o, const GPUCSRRanks *r, double alpha, const double *x)
-{
-  GPUCSRHalo h = r->halo;
-  double    *p = NULL;
-
-  PetscFunctionBegin;
-  if (!h->nrecv) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(HaloThere(h, &p));
-  PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, p));
-  if (!h->there) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GPUCSRDownload(h->dev, h->halo.p, GPUCSR_DOUBLE, h->there, GPUCSR_DOUBLE, (size_t)h->nrecv, PETSC_TRUE, o->dev->stream));
-  PetscCall(h->dev->ops->streamsynchronize(h->dev->id, o->dev->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode OffAdd(const GPUCSRRanks *r, GPUCSRStream s, double alpha, double *z)
-{
-  double *p;
-
-  PetscFunctionBegin;
-  if (!r->halo->nrecv) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(HaloIn(r->halo, s, &p));
-  PetscCall(MatGPUCSROperatorMultiply_Private(&r->off, alpha, p, 1, z, z));
-  if (r->halo->there) PetscCall(r->halo->dev->ops->streamsynchronize(r->halo->dev->id, s)); /* before the host's halo is written again */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* This rank's entries of x set out. A rank that cannot send them sends NaN: its neighbours wait for entries */
 static PetscErrorCode Send(const GPUCSRRanks *r, const GPUCSROperand *x, GPUCSRStream s)
 {
@@ -140,12 +112,18 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
   const GPUCSRStream    s     = o->dev->stream;
   const GPUCSRPlace     place = h->dev ? GPUCSR_DEVICE : GPUCSR_HOST;
   GPUCSROperand         ox = {.p = (void *)x, .place = place, .vecgpu = PETSC_TRUE}, oz = {.p = z, .place = place, .vecgpu = PETSC_TRUE};
+  double               *p     = NULL;
   PetscBool             adds  = PETSC_FALSE;
   PetscErrorCode        error = PETSC_SUCCESS, ierr;
 
   PetscFunctionBegin;
   if (transposed) {
-    if (x) error = HaloOut(o, r, alpha, x);
+    if (x && h->nrecv) { /* the halo, Ao^T x, complete for the exchange */
+      GPUCSRKeep(&error, HaloThere(h, &p));
+      GPUCSRKeep(&error, MatGPUCSROperatorMultiply_Private(&r->off, alpha, x, 0, NULL, p));
+      if (h->there) GPUCSRKeep(&error, GPUCSRDownload(h->dev, h->halo.p, GPUCSR_DOUBLE, h->there, GPUCSR_DOUBLE, (size_t)h->nrecv, PETSC_TRUE, s));
+      if (h->there) GPUCSRKeep(&error, h->dev->ops->streamsynchronize(h->dev->id, s));
+    }
     ierr = (*way->reversebegin)(h, (PetscBool)(x && !error), PETSC_FALSE, s);
     if (x && !error && ierr) (void)(*way->reversebegin)(h, PETSC_FALSE, PETSC_FALSE, s);
     GPUCSRKeep(&error, ierr);
@@ -161,7 +139,11 @@ PetscErrorCode MatGPUCSRRanksMultiply_Private(const GPUCSROperator *o, const GPU
   else {
     ierr = (*way->forwardend)(h, PETSC_FALSE, s);
     GPUCSRKeep(&error, ierr);
-    if (x) GPUCSRKeep(&error, OffAdd(r, s, alpha, z));
+    if (x && h->nrecv) {
+      GPUCSRKeep(&error, HaloIn(h, s, &p));
+      GPUCSRKeep(&error, MatGPUCSROperatorMultiply_Private(&r->off, alpha, p, 1, z, z));
+      if (h->there) GPUCSRKeep(&error, h->dev->ops->streamsynchronize(h->dev->id, s)); /* before the host's halo is written again */
+    }
   }
   PetscFunctionReturn(error);
 }

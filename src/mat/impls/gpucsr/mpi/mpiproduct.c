@@ -276,15 +276,6 @@ static PetscErrorCode Add(Step *t)
   return (*t->h->exchange->reverseadd)(t->h, &t->v.oz, t->v.stream);
 }
 
-static PetscErrorCode ForwardOnHost(Step *t)
-{
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRParentProduct_Private(t->Ad, GPUCSR_FORWARD, t->v.x, t->v.y, t->v.z));
-  PetscCall(PetscObjectStateIncrease((PetscObject)t->lvec));
-  PetscCall(MatGPUCSRParentProduct_Private(t->Ao, GPUCSR_FORWARD, t->lvec, t->v.z, t->v.z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* z = A x + y, or z = A^T x + y, where the halo's sums travel while the diagonal block is multiplied. y may be NULL, may be z */
 PetscErrorCode MatProduct_MPIAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec y, Vec z)
 {
@@ -336,7 +327,11 @@ PetscErrorCode MatProduct_MPIAIJGPUCSR(Mat A, GPUCSRSide side, Vec x, Vec y, Vec
   }
   PetscCall(GPUCSRLogEnd(&MAT_GPUCSR_Halo, dev, A));
   PetscCall(Give(&t));
-  if (!t.dev && side == GPUCSR_FORWARD) GPUCSRKeep(&t.error, ForwardOnHost(&t));
   PetscCall(t.error);
+  if (!t.dev && side == GPUCSR_FORWARD) {
+    PetscCall(MatGPUCSRParentProduct_Private(t.Ad, GPUCSR_FORWARD, x, y, z));
+    PetscCall(PetscObjectStateIncrease((PetscObject)t.lvec));
+    PetscCall(MatGPUCSRParentProduct_Private(t.Ao, GPUCSR_FORWARD, t.lvec, z, z));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -57,18 +57,6 @@ PetscErrorCode MatGPUCSRMirror_Private(Mat A, GPUCSRDevice dev, PetscBool values
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Send(Mat A, GPUCSRDevice dev, double *seconds)
-{
-  GPUCSRStorage *csr;
-  const double   begin = GPUCSRNow();
-
-  PetscFunctionBegin;
-  PetscCall(MatGPUCSRMirror_Private(A, dev, PETSC_TRUE, &csr));
-  if (GPUCSRSettingsGlobal.report) PetscCall(dev->ops->streamsynchronize(dev->id, dev->stream));
-  *seconds += GPUCSRNow() - begin;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   Before a plan is built or gets new values: sends the values to the mirror, from which the plan then is made. Without a mirror, a plan to be built (whole) gets a spare mirror: programs set up a solver
   after their first product, and KSPSetUp() prepares the operator before the preconditioner.
@@ -80,7 +68,8 @@ PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
   const PetscInt *i;
   GPUCSRAttempt   attempt;
   PetscBool       spare;
-  double          nnz;
+  double          nnz, begin;
+  GPUCSRStorage  *csr;
 
   PetscFunctionBegin;
   if (!g->dev->ops->separate || g->base.config.precision != MAT_GPUCSR_DOUBLE || g->firstvalues || g->copy) PetscFunctionReturn(PETSC_SUCCESS);
@@ -94,7 +83,10 @@ PetscErrorCode MatGPUCSRShare_Private(Mat A, PetscBool whole)
     if (!m->spare) PetscFunctionReturn(PETSC_SUCCESS);
   }
   spare = m->spare;
-  GPUCSRTry(&attempt, Send(A, g->dev, &g->plan[GPUCSR_FORWARD].costs.upload));
+  begin = GPUCSRNow();
+  GPUCSRTry(&attempt, MatGPUCSRMirror_Private(A, g->dev, PETSC_TRUE, &csr));
+  if (GPUCSRSettingsGlobal.report) GPUCSRThen(&attempt, g->dev->ops->streamsynchronize(g->dev->id, g->dev->stream));
+  g->plan[GPUCSR_FORWARD].costs.upload += GPUCSRNow() - begin;
   PetscCheck(!attempt.error || attempt.error == PETSC_ERR_MEM, PETSC_COMM_SELF, attempt.error, "%s", attempt.message);
   if (attempt.error && !m->ahead) PetscCall(MatGPUCSRMirrorDestroy_Private(m)); /* without memory the plan is made without it */
   m->spare = (PetscBool)(spare && m->csr.format);

@@ -12,26 +12,6 @@ const char *const MatGPUCSRPlaces[] = {"cpu", "host_vectors", "device_vectors", 
 #define TIMED 7   /* repetitions, */
 #define LIMIT 0.1 /* and seconds from which on one is enough */
 
-/* Can CG solve with A, symmetric and with a positive diagonal? */
-static PetscErrorCode ForCG(Mat A, PetscBool *cg)
-{
-  const struct _MatOps *parent = &((Mat_GPUCSR *)A->spptr)->parent;
-  PetscReal             size, least;
-  Vec                   d;
-
-  PetscFunctionBegin;
-  *cg = (PetscBool)(A->rmap->n == A->cmap->n);
-  if (!*cg) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*parent->norm)(A, NORM_INFINITY, &size));
-  PetscCall(MatIsTranspose(A, A, 1e-10 * size, cg));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->rmap->n, &d));
-  PetscCall((*parent->getdiagonal)(A, d));
-  PetscCall(VecMin(d, NULL, &least));
-  PetscCall(VecDestroy(&d));
-  if (!(least > 0)) *cg = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static int Cores(void)
 {
   return (int)PetscMax(1, sysconf(_SC_NPROCESSORS_ONLN));
@@ -67,7 +47,9 @@ static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
 /* A: a MATSEQAIJGPUCSR */
 static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
 {
-  const MatGPUCSRConfig *c         = &((Mat_GPUCSR *)A->spptr)->config;
+  const struct _MatOps  *parent = &((Mat_GPUCSR *)A->spptr)->parent;
+  const MatGPUCSRConfig *c      = &((Mat_GPUCSR *)A->spptr)->config;
+  PetscReal              size, least;
   const GPUCSRPrecision  precision = c->precision == MAT_GPUCSR_SINGLE ? GPUCSR_PRECISION_SINGLE : c->precision == MAT_GPUCSR_MIXED ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
   const PetscInt        *i;
   GPUCSRFeatures         f   = {0};
@@ -107,7 +89,16 @@ static PetscErrorCode Advice(Mat A, MatGPUCSRAdvice *a)
   PetscCall(VecDestroy(&x0));
   PetscCall(VecDestroy(&z));
   PetscCall(MatGPUCSRForetell_Private(dev, &f, precision, &c->request, host, a));
-  PetscCall(ForCG(A, &forcg));
+  forcg = (PetscBool)(A->rmap->n == A->cmap->n); /* can CG solve with A, symmetric and with a positive diagonal? */
+  if (forcg) {
+    PetscCall((*parent->norm)(A, NORM_INFINITY, &size));
+    PetscCall(MatIsTranspose(A, A, 1e-10 * size, &forcg));
+    PetscCall(VecCreateSeq(PETSC_COMM_SELF, A->rmap->n, &x0));
+    PetscCall((*parent->getdiagonal)(A, x0));
+    PetscCall(VecMin(x0, NULL, &least));
+    PetscCall(VecDestroy(&x0));
+    if (!(least > 0)) forcg = PETSC_FALSE;
+  }
   PetscCall(Recommend(a, forcg));
   PetscCall(GPUCSRProfileMachine(&machine)); /* the limits of the numbers */
   PetscCall(GPUCSRProfileScale(dev, scale, &processors));

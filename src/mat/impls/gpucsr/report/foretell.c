@@ -29,7 +29,7 @@ static double Persistent(const GPUCSRMachine *t, const GPUCSRCandidate *c, doubl
   MatMult() of host vectors on the device. number: bytes of a vector's number there; reach: the part of x within a row's reach of the diagonal. Long
   vectors are copied piece by piece, and rows are computed when their columns have arrived. Rows with columns anywhere wait for all of x.
 */
-double MatGPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach)
+static double HostVectorsTime(double m, double n, double kernel, size_t number, double reach)
 {
   const GPUCSRMachine *t  = &GPUCSRMachineShared;
   const double         up = (double)number * n, down = (double)number * m;
@@ -105,7 +105,7 @@ PetscErrorCode MatGPUCSRForetell_Private(GPUCSRDevice dev, const GPUCSRFeatures 
   a->kernel_product = c.predicted;
 
   a->product[MAT_GPUCSR_PLACE_CPU]            = host;
-  a->product[MAT_GPUCSR_PLACE_HOST_VECTORS]   = MatGPUCSRHostVectorsTime(m, n, c.predicted, number, f->sampled ? PetscMin(1, f->bandwidth / longest) : 1);
+  a->product[MAT_GPUCSR_PLACE_HOST_VECTORS]   = HostVectorsTime(m, n, c.predicted, number, f->sampled ? PetscMin(1, f->bandwidth / longest) : 1);
   a->product[MAT_GPUCSR_PLACE_DEVICE_VECTORS] = PetscMax(tuned->device_call, c.predicted);
   a->bytes[MAT_GPUCSR_PLACE_CPU]              = 12.0 * (double)f->nnz + 4 * (m + 1) + 8 * (m + n);
   a->bytes[MAT_GPUCSR_PLACE_HOST_VECTORS]     = c.bytes + (double)number * (m + n);
@@ -131,10 +131,58 @@ PetscErrorCode MatGPUCSRForetell_Private(GPUCSRDevice dev, const GPUCSRFeatures 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Seconds of a product by MATSEQAIJ on a typical core, not measured: decisions by it are the same on every machine and in every run */
-double MatGPUCSRHostProductTime(double rows, double entries)
-{
-  const GPUCSRMachine *t = &GPUCSRMachineShared;
+/*
+  Backend auto and small matrices: for host vectors the CPU computes a product of a few thousand entries before the GPU could begin. Decided at each
+  product, since vectors and pattern may change. Nothing is moved: the host's MATSEQAIJ is the master copy, and device vectors and solvers still use
+  the plan.
 
-  return t->host_launch + t->host_row * rows + t->host_entry * entries;
+  Predictions decide, not measurements: the same program computes the same bits in every run. A growing or shrinking matrix stays in its place until the other place is better by a margin.
+*/
+
+/* Should the parent compute this product of x and y (or NULL) to z, although there is a device? */
+PetscErrorCode MatGPUCSRHostIsFaster_Private(Mat A, Vec x, Vec y, Vec z, PetscBool *yes)
+{
+  Mat_SeqGPUCSR         *g    = (Mat_SeqGPUCSR *)A->spptr;
+  const MatGPUCSRConfig *c    = &g->base.config;
+  Vec                    v[3] = {x, z, y};
+  PetscBool              isvecgpu;
+  const PetscInt        *i;
+
+  PetscFunctionBegin;
+  *yes = PETSC_FALSE;
+  PetscCall(MatGPUCSRDecide_Private(A));
+  /* only options that the host can serve */
+  if (g->block || !g->dev || !g->dev->ops->separate || MatGPUCSRBackendOf(A) != MAT_GPUCSR_BACKEND_AUTO) PetscFunctionReturn(PETSC_SUCCESS);
+  if (c->smallonhost == 0 || (c->smallonhost < 0 && !g->dev->ops->kernels)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (c->precision != MAT_GPUCSR_DOUBLE || c->transposeatassembly || c->request.select != GPUCSR_SELECT_ESTIMATE) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!GPUCSRRequestOpen(&c->request) || !GPUCSRRequestOpen(&c->trequest)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->smallat != 1 + (double)A->nonzerostate) { /* once for each pattern */
+    const GPUCSRMachine *t = GPUCSRMachineOf(g->dev), *host = &GPUCSRMachineShared;
+    const PetscBool      before = g->small;
+    double               entries;
+
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, NULL, NULL, NULL));
+    entries        = (double)i[A->rmap->n];
+    g->foretold[0] = host->host_launch + host->host_row * (double)A->rmap->n + host->host_entry * entries;                                       /* a typical core */
+    g->foretold[1] = HostVectorsTime((double)A->rmap->n, (double)A->cmap->n, t->small_launch + 12 * entries / t->small_rate, sizeof(double), 1); /* launch, and the bytes of a small matrix, which the cache holds */
+    g->small       = (PetscBool)(g->foretold[0] * (before ? 1 / t->small_margin : t->small_margin) < g->foretold[1]);
+    if (g->small != before || !g->smallat) PetscCall(PetscInfo(A, "Products of host vectors run on the %s: predicted %g us there, %g on the device\n", g->small ? "host" : "device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+    g->smallat = 1 + (double)A->nonzerostate;
+  }
+  *yes = g->small;
+  for (int k = 0; k < 3 && *yes; k++) { /* vectors of PETSc's own on the host: no VECGPU, and no device vector of PETSc's */
+    if (!v[k]) continue;
+    PetscCall(VecGPUCheck(v[k], &isvecgpu));
+    *yes = (PetscBool)(GPUCSRIsType(v[k], VECSEQ) && !isvecgpu);
+  }
+  if (*yes) PetscCall(MatGPUCSRAdviseFirst_Private(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For the report */
+PetscErrorCode MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *g, char why[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(why, len, "the matrix is small and its vectors are on the host: %.1f us predicted there, %.1f on the device; -mat_gpucsr_backend cuda, or -vec_type gpu, takes the device", 1e6 * g->foretold[0], 1e6 * g->foretold[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }

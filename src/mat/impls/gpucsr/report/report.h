@@ -7,5 +7,3 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRAppend_Private(char text[], size_t len, co
 
 /* Predicted times: foretell.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRForetell_Private(GPUCSRDevice, const GPUCSRFeatures *, GPUCSRPrecision, const GPUCSRRequest *, double host, MatGPUCSRAdvice *);
-GPUCSR_INTERN double         MatGPUCSRHostVectorsTime(double m, double n, double kernel, size_t number, double reach);
-GPUCSR_INTERN double         MatGPUCSRHostProductTime(double rows, double entries);

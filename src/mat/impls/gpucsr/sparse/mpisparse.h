@@ -1,6 +1,6 @@
 #pragma once
 
-/* Products of sparse matrices of several ranks: mpisparse.c, where ranks agree, and mpisteps.c, the steps of one rank */
+/* Products of sparse matrices of several ranks: mpisparse.c */
 #include "mpirows.h"
 
 typedef struct {
@@ -51,13 +51,3 @@ GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductNumeric(RanksProduct *, const GPU
 /* Of one rank: both blocks side by side; j[k] = table[j[k]] on the device, for a table of n numbers on the host */
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksBeside(GPUCSRStorage *const block[2], GPUCSRStorage *);
 GPUCSR_INTERN PetscErrorCode GPUCSRRanksRenumber(GPUCSRDevice, PetscInt n, const int32_t table[], int64_t nnz, int32_t *j);
-
-/* Of one rank. All but the first may fail on one rank alone */
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductForget(void *);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductGhosts(RanksProduct *, PetscInt nmore, const PetscInt more[], const GPUCSRHostRows *, PetscLayout);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductBorder(RanksProduct *, const GPUCSRRanksCSR *b);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirst(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLast(RanksProduct *, PetscLayout cmap, GPUCSRStorage *D);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductBorderValues(RanksProduct *, const GPUCSRRanksCSR *b);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductFirstValues(RanksProduct *, const GPUCSRRanksCSR *a, const GPUCSRRanksCSR *b);
-GPUCSR_INTERN PetscErrorCode GPUCSRRanksProductLastValues(RanksProduct *, GPUCSRStorage *D);

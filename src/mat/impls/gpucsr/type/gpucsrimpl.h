@@ -230,17 +230,16 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRUnwatch_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR_Dense(Mat); /* this and the next two: matmat.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseGet_Private(Mat, PetscBool write, GPUCSROperand *, size_t *ld);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRDenseRestore_Private(Mat, PetscBool write, GPUCSROperand *);
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* matproduct.c */
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_GPUCSR(Mat); /* this and the next three: products.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductOfParents_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSRProductFetches_Private(Mat);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRComposeProducts_Private(Mat, const char[], PetscBool);
+GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_AIJGPUCSR(Mat);
 
 GPUCSR_INTERN PetscErrorCode MatGPUCSRMirror_Private(Mat, GPUCSRDevice, PetscBool, GPUCSRStorage **); /* this and the next two: mirror.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRShare_Private(Mat, PetscBool whole);
 GPUCSR_INTERN PetscErrorCode MatGPUCSRUnspare_Private(Mat);
-GPUCSR_INTERN PetscErrorCode MatGPUCSREntriesOf_Private(Mat, const GPUCSRStorage *, PetscBool); /* this and the next: sparseproduct.c */
+GPUCSR_INTERN PetscErrorCode MatGPUCSREntriesOf_Private(Mat, const GPUCSRStorage *, PetscBool); /* this and the next two: sparseproduct.c */
 GPUCSR_INTERN PetscErrorCode MatGPUCSRProductMirror_Private(Mat, GPUCSRStorage *);
-GPUCSR_INTERN PetscErrorCode MatProductSetFromOptions_AIJGPUCSR(Mat); /* products.c */
 GPUCSR_INTERN PetscErrorCode MatAXPY_SeqAIJGPUCSR(Mat, PetscScalar, Mat, MatStructure, PetscBool *);
 
 /* Values of the matrix that have crossed the bus */
@@ -269,7 +268,7 @@ GPUCSR_INTERN PetscErrorCode MatGPUCSRVectorsRestore_Private(GPUCSRDevice, GPUCS
 
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviseFirst_Private(Mat); /* this and the next: advice.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRAdviceError_Private(const Mat_SeqGPUCSR *, const MatGPUCSRInfo *, char[], size_t);
-GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: small.c */
+GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFaster_Private(Mat, Vec x, Vec y, Vec z, PetscBool *); /* this and the next: foretell.c */
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRHostIsFasterWhy_Private(const Mat_SeqGPUCSR *, char[], size_t);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRInfoGet_Private(Mat, MatGPUCSRInfo *);
 GPUCSR_INTERN PetscErrorCode   MatGPUCSRReportAdd_Private(Mat);

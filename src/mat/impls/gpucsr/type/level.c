@@ -1,10 +1,28 @@
 /*
   Types gpucsrlevel and mpigpucsrlevel: a level's matrix or a prolongator of a hierarchy on one process or on several. Its entries are on the devices alone, in arrays of the hierarchy. Cycles on the device use
   the plans of the hierarchy, and the device gives the diagonal. Before any other operation the matrix becomes a MATSEQAIJGPUCSR or MATMPIAIJGPUCSR in place, with entries on the host and on the device, and it
-  stays one. mpilevel.c has the operations of several ranks, which cannot become another type if one rank alone calls them.
+  stays one. Operations of several ranks cannot become another type if one rank alone calls them.
 */
-#include "level.h"
+#include "../sparse/mpirows.h"
 #include "readers.h"
+
+/* A->spptr */
+typedef struct {
+  Mat_GPUCSR            base;    /* the configuration of the later matrix */
+  GPUCSROperator        side[2]; /* the matrix and its transpose; no device: there is no plan */
+  GPUCSRRanks           ranks[2];
+  const GPUCSRRanksCSR *rows;  /* of several ranks; NULL: of one process */
+  void                 *owner; /* of the arrays and plans */
+  PetscErrorCode (*release)(void *owner);
+  PetscInt        *i, *j; /* of several ranks: this rank's rows on the host, */
+  PetscScalar     *a;
+  PetscObjectState at, blockat; /* with the values of this state; the same for the diagonal block */
+} Mat_GPUCSRLevel;
+
+static Mat_GPUCSRLevel *Of(Mat A)
+{
+  return (Mat_GPUCSRLevel *)A->spptr;
+}
 
 /* NULL: A has another type */
 static Mat_GPUCSRLevel *LevelOf(Mat A)
@@ -25,21 +43,37 @@ PetscErrorCode MatGPUCSRLevelGet_Private(Mat A, PetscBool transposed, GPUCSROper
 
 /* ---- the matrix on the host ---- */
 
-/* The matrix, or a rank's diagonal block, on the host */
-PetscErrorCode MatGPUCSRLevelBlock_Private(Mat A, MPI_Comm comm, Mat *C)
+static PetscErrorCode Rows(Mat A)
 {
-  const Mat_GPUCSRLevel *g   = (const Mat_GPUCSRLevel *)A->spptr;
-  const GPUCSRStorage   *csr = g->side[GPUCSR_FORWARD].csr;
+  Mat_GPUCSRLevel *g = Of(A);
+
+  PetscFunctionBegin;
+  if (g->i && g->at == GPUCSRStateOf(A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFree3(g->i, g->j, g->a));
+  PetscCall(GPUCSRRanksRows(g->rows, &g->i, &g->j, &g->a));
+  g->at = GPUCSRStateOf(A);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix, or a rank's diagonal block, on the host */
+static PetscErrorCode OnHost(Mat A, PetscBool block, Mat *C)
+{
+  const Mat_GPUCSRLevel *g = Of(A);
   PetscInt               rbs, cbs;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(comm, C));
-  PetscCall(MatSetSizes(*C, csr->m, csr->n, csr->m, csr->n));
+  PetscCall(MatCreate(block ? PETSC_COMM_SELF : PetscObjectComm((PetscObject)A), C));
+  PetscCall(MatSetSizes(*C, A->rmap->n, A->cmap->n, block ? A->rmap->n : A->rmap->N, block ? A->cmap->n : A->cmap->N));
   PetscCall(MatGetBlockSizes(A, &rbs, &cbs));
   PetscCall(MatSetBlockSizes(*C, rbs, cbs));
-  PetscCall(MatSetType(*C, MATSEQAIJGPUCSR));
+  if (g->rows && !block) {
+    PetscCall(MatSetType(*C, MATMPIAIJ));
+    PetscCall(MatMPIAIJSetPreallocationCSR(*C, g->i, g->j, g->a));
+    PetscCall(MatSetOption(*C, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE)); /* as after MATAIJ's products */
+    PetscCall(MatConvert(*C, MATMPIAIJGPUCSR, MAT_INPLACE_MATRIX, C));
+  } else PetscCall(MatSetType(*C, MATSEQAIJGPUCSR));
   PetscCall(MatGPUCSRConfigure_Private(*C, &g->base.config));
-  PetscCall(MatGPUCSREntriesOf_Private(*C, csr, PETSC_TRUE));
+  if (!g->rows || block) PetscCall(MatGPUCSREntriesOf_Private(*C, g->side[GPUCSR_FORWARD].csr, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -51,11 +85,18 @@ PetscErrorCode MatGPUCSRLevelBecome_Private(Mat A)
   GPUCSRAttempt    attempt;
   const char      *prefix;
   Mat              C = NULL;
+  int              weight;
+  PetscMPIInt      rank;
 
   PetscFunctionBegin;
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  if (g->rows) PetscCall(MatGPUCSRLevelAllToHost_Private(A, &C, &attempt));
-  else GPUCSRTry(&attempt, MatGPUCSRLevelBlock_Private(A, comm, &C));
+  attempt.error = PETSC_SUCCESS;
+  if (g->rows) { /* on all ranks, or an error on all */
+    GPUCSRTry(&attempt, Rows(A));
+    weight = attempt.error ? 1 : 0;
+    PetscCall(GPUCSRAgree(comm, &weight, &attempt.error, attempt.message, sizeof(attempt.message), &rank));
+  }
+  GPUCSRThen(&attempt, OnHost(A, PETSC_FALSE, &C));
   if (attempt.error) PetscCall(MatDestroy(&C));
   PetscCheck(!attempt.error, comm, attempt.error, "A level of a multigrid hierarchy that only the device has does not come to the host: %s", attempt.message);
   PetscCall(MatGetOptionsPrefix(A, &prefix));
@@ -193,18 +234,198 @@ static PetscErrorCode setoption_Becomes(Mat A, MatOption option, PetscBool flag)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- operations of several ranks. PETSc does not call those that read entries on all ranks together: they read a copy of this rank's rows on the host, or of its diagonal block, and the matrix stays as it is */
+
+/* z = A x + y, or with the transpose; y may be NULL, may be z. A rank with an error takes part to the end */
+static PetscErrorCode Product(Mat A, PetscBool transposed, Vec x, Vec y, Vec z)
+{
+  const GPUCSROperator *o   = &Of(A)->side[transposed];
+  const GPUCSRRanks    *r   = &Of(A)->ranks[transposed];
+  GPUCSRDevice          dev = o->dev;
+  GPUCSRVecArray        ax = {.v = NULL}, az = {.v = NULL};
+  PetscErrorCode        error = PETSC_SUCCESS, ierr;
+
+  PetscFunctionBegin;
+  if (y && y != z) error = VecCopy(y, z);
+  GPUCSRKeep(&error, dev->ops->activate(dev->id));
+  GPUCSRKeep(&error, MatGPUCSRRanksCheck_Private(r));
+  GPUCSRKeep(&error, MatGPUCSRArrayGet_Private(dev, x, PETSC_TRUE, PETSC_FALSE, &ax));
+  GPUCSRKeep(&error, MatGPUCSRArrayGet_Private(dev, z, (PetscBool)(y != NULL), PETSC_TRUE, &az));
+  az.partly = PETSC_TRUE;
+  ierr      = MatGPUCSRRanksMultiply_Private(o, r, transposed, 1, error ? NULL : ax.p, y ? 1 : 0, y ? az.p : NULL, az.p);
+  GPUCSRKeep(&error, ierr);
+  error = MatGPUCSRArrayRestore_Private(dev, &ax, error);
+  PetscCall(MatGPUCSRArrayRestore_Private(dev, &az, error));
+  PetscCall(PetscLogFlops(2.0 * (double)(o->csr->nnz + r->off.csr->nnz)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMult_MPIGPUCSRLevel(Mat A, Vec x, Vec y)
+{
+  return Product(A, PETSC_FALSE, x, NULL, y);
+}
+
+static PetscErrorCode MatMultAdd_MPIGPUCSRLevel(Mat A, Vec x, Vec y, Vec z)
+{
+  return Product(A, PETSC_FALSE, x, y, z);
+}
+
+static PetscErrorCode MatMultTranspose_MPIGPUCSRLevel(Mat A, Vec x, Vec y)
+{
+  return Product(A, PETSC_TRUE, x, NULL, y);
+}
+
+static PetscErrorCode MatMultTransposeAdd_MPIGPUCSRLevel(Mat A, Vec x, Vec y, Vec z)
+{
+  return Product(A, PETSC_TRUE, x, y, z);
+}
+
+/* The place of a row of this rank */
+static PetscErrorCode Row(Mat A, PetscInt row, PetscInt *r)
+{
+  PetscFunctionBegin;
+  *r = row - A->rmap->rstart;
+  PetscCheck(*r >= 0 && *r < A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Row %" PetscInt_FMT " is not of this rank, which has %" PetscInt_FMT " to %" PetscInt_FMT, row, A->rmap->rstart, A->rmap->rend - 1);
+  PetscCall(Rows(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetRow_MPIGPUCSRLevel(Mat A, PetscInt row, PetscInt *n, PetscInt **j, PetscScalar **v)
+{
+  const Mat_GPUCSRLevel *g = Of(A);
+  PetscInt               r;
+
+  PetscFunctionBegin;
+  PetscCall(Row(A, row, &r));
+  *n = g->i[r + 1] - g->i[r];
+  if (j) *j = *n ? g->j + g->i[r] : NULL;
+  if (v) *v = *n ? g->a + g->i[r] : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetValues_MPIGPUCSRLevel(Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], PetscScalar v[])
+{
+  const Mat_GPUCSRLevel *g = Of(A);
+  PetscInt               r, at;
+
+  PetscFunctionBegin;
+  for (PetscInt p = 0; p < m; p++) {
+    if (i[p] < 0) continue;
+    PetscCall(Row(A, i[p], &r));
+    for (PetscInt q = 0; q < n; q++) {
+      if (j[q] < 0) continue;
+      PetscCall(PetscFindInt(j[q], g->i[r + 1] - g->i[r], g->j + g->i[r], &at));
+      v[p * n + q] = at < 0 ? 0 : g->a[g->i[r] + at];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc has noted the change already */
+static PetscErrorCode MatSetValues_MPIGPUCSRLevel(Mat A, PetscInt m, const PetscInt i[], PetscInt n, const PetscInt j[], const PetscScalar v[], InsertMode mode)
+{
+  PetscFunctionBegin;
+  A->assembled  = PETSC_TRUE;
+  A->insertmode = NOT_SET_VALUES;
+  PetscCheck(!m || !n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Entries of a matrix of type %s are on devices alone: call MatConvert(A, %s, MAT_INPLACE_MATRIX, &A) on all ranks before MatSetValues()", MATMPIGPUCSRLEVEL, MATMPIAIJGPUCSR);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatGetGhosts_MPIGPUCSRLevel(Mat A, PetscInt *n, const PetscInt *ghosts[])
+{
+  const GPUCSRRanksCSR *rows = Of(A)->rows;
+
+  PetscFunctionBegin;
+  if (n) *n = rows->block[1]->n;
+  if (ghosts) *ghosts = rows->ghost;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Attached to A: a program may have it without a reference, also when A becomes another type */
+static PetscErrorCode MatGetDiagonalBlock_MPIGPUCSRLevel(Mat A, Mat *D)
+{
+  Mat_GPUCSRLevel *g = Of(A);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)A, "gpucsr_diagonal_block", (PetscObject *)D));
+  if (!*D) {
+    PetscCall(OnHost(A, PETSC_TRUE, D));
+    PetscCall(PetscObjectCompose((PetscObject)A, "gpucsr_diagonal_block", (PetscObject)*D));
+    PetscCall(PetscObjectDereference((PetscObject)*D));
+  } else if (g->blockat != GPUCSRStateOf(A)) {
+    const GPUCSRStorage *csr = Of(A)->side[GPUCSR_FORWARD].csr;
+    GPUCSRDevice         dev = csr->dev;
+    PetscScalar         *a;
+    PetscErrorCode       ierr = PETSC_SUCCESS;
+
+    PetscCall(MatSeqAIJGetArrayWrite(*D, &a));
+    if (csr->nnz) ierr = GPUCSRDownload(dev, a, GPUCSR_DOUBLE, csr->array[CSR_VAL].data, GPUCSR_DOUBLE, (size_t)csr->nnz, PETSC_FALSE, dev->stream);
+    if (!ierr) ierr = dev->ops->streamsynchronize(dev->id, dev->stream);
+    PetscCall(MatSeqAIJRestoreArrayWrite(*D, &a));
+    PetscCall(ierr);
+  }
+  g->blockat = GPUCSRStateOf(A);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatInvertBlockDiagonal_MPIGPUCSRLevel(Mat A, const PetscScalar **v)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetDiagonalBlock_MPIGPUCSRLevel(A, &D));
+  PetscCall(MatInvertBlockDiagonal(D, v));
+  A->factorerrortype = D->factorerrortype;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatInvertVariableBlockDiagonal_MPIGPUCSRLevel(Mat A, PetscInt n, const PetscInt *sizes, PetscScalar *v)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetDiagonalBlock_MPIGPUCSRLevel(A, &D));
+  PetscCall(MatInvertVariableBlockDiagonal(D, n, sizes, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatMissingDiagonal_MPIGPUCSRLevel(Mat A, PetscBool *missing, PetscInt *first)
+{
+  Mat D;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetDiagonalBlock_MPIGPUCSRLevel(A, &D));
+  PetscCall(MatMissingDiagonal(D, missing, first));
+  if (first) *first += A->rmap->rstart;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the type ---- */
+
 static PetscErrorCode MatGetDiagonal_GPUCSRLevel(Mat A, Vec d)
 {
-  const GPUCSROperator *o = &((Mat_GPUCSRLevel *)A->spptr)->side[GPUCSR_FORWARD];
-  GPUCSRStream          s;
-  PetscBool             done;
+  const Mat_GPUCSRLevel *g = Of(A);
+  const GPUCSROperator  *o = &g->side[GPUCSR_FORWARD];
+  GPUCSRStream           s;
+  PetscBool              done;
+  PetscScalar           *v;
 
   PetscFunctionBegin;
   PetscCall(MatGPUCSRPlanDiagonal_Private(o->dev, o->plan, d, &s, &done));
   if (done && s != o->dev->stream) PetscCall(o->dev->ops->streamsynchronize(o->dev->id, s)); /* the hierarchy's next work is on its own stream */
   if (done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGPUCSRLevelBecome_Private(A));
-  PetscCall((*A->ops->getdiagonal)(A, d));
+  if (!g->rows) {
+    PetscCall(MatGPUCSRLevelBecome_Private(A));
+    PetscCall((*A->ops->getdiagonal)(A, d));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGetArrayWrite(d, &v));
+  for (PetscInt r = 0; r < A->rmap->n; r++) {
+    const PetscInt row = A->rmap->rstart + r;
+
+    PetscCall(MatGetValues_MPIGPUCSRLevel(A, 1, &row, 1, &row, v + r));
+  }
+  PetscCall(VecRestoreArrayWrite(d, &v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,7 +523,22 @@ PetscErrorCode MatGPUCSRLevelCreate_Private(Mat like, const GPUCSROperator side[
   COMPOSED(COMPOSE)
 #undef COMPOSE
   PetscCall(PetscObjectComposeFunction((PetscObject)*C, "MatProductSetFromOptions_anytype_C", productsetfromoptions_Becomes)); /* products with other types */
-  if (rows) MatGPUCSRLevelOfRanks_Private(*C);
+  if (rows) {
+    o->mult                        = MatMult_MPIGPUCSRLevel;
+    o->multadd                     = MatMultAdd_MPIGPUCSRLevel;
+    o->getrow                      = MatGetRow_MPIGPUCSRLevel;
+    o->getvalues                   = MatGetValues_MPIGPUCSRLevel;
+    o->setvalues                   = MatSetValues_MPIGPUCSRLevel;
+    o->getghosts                   = MatGetGhosts_MPIGPUCSRLevel;
+    o->getdiagonalblock            = MatGetDiagonalBlock_MPIGPUCSRLevel;
+    o->invertblockdiagonal         = MatInvertBlockDiagonal_MPIGPUCSRLevel;
+    o->invertvariableblockdiagonal = MatInvertVariableBlockDiagonal_MPIGPUCSRLevel;
+    o->missingdiagonal             = MatMissingDiagonal_MPIGPUCSRLevel;
+  }
+  if (rows && side[GPUCSR_TRANSPOSE].dev) {
+    o->multtranspose    = MatMultTranspose_MPIGPUCSRLevel;
+    o->multtransposeadd = MatMultTransposeAdd_MPIGPUCSRLevel;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,16 +5,6 @@
 */
 #include "gpucsrimpl.h"
 
-/* Waits for this matrix's work */
-static PetscErrorCode Settle(Mat_SeqGPUCSR *g)
-{
-  PetscFunctionBegin;
-  PetscCall(g->dev->ops->activate(g->dev->id));
-  PetscCall(GPUCSRDeviceSynchronize(g->dev));
-  PetscCall(MatGPUCSRTimersRead_Private(g, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Frees the device's data; the next product makes it again */
 PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
 {
@@ -27,7 +17,9 @@ PetscErrorCode MatGPUCSRPlansDestroy_Private(Mat_SeqGPUCSR *g)
     if (!g->dev->failed[0]) {
       GPUCSRAttempt attempt;
 
-      GPUCSRTry(&attempt, Settle(g));
+      GPUCSRTry(&attempt, ops->activate(g->dev->id)); /* waits for this matrix's work */
+      GPUCSRThen(&attempt, GPUCSRDeviceSynchronize(g->dev));
+      GPUCSRThen(&attempt, MatGPUCSRTimersRead_Private(g, 0));
       if (attempt.error) PetscCall(PetscStrncpy(g->dev->failed, attempt.message, sizeof(g->dev->failed))); /* an error here loses nothing */
     }
     live = (PetscBool)!g->dev->failed[0];
@@ -242,16 +234,6 @@ static PetscErrorCode WarnOfTolerance(Mat A, Mat_SeqGPUCSR *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Precision of the plans; auto looks at the values */
-static GPUCSRPrecision Precision(const Mat_SeqGPUCSR *g, const GPUCSRSource *s)
-{
-  const MatGPUCSRConfig *c = &g->base.config;
-
-  if (c->precision == MAT_GPUCSR_SINGLE) return GPUCSR_PRECISION_SINGLE;
-  if (c->precision == MAT_GPUCSR_MIXED) return GPUCSR_PRECISION_MIXED;
-  return c->precision == MAT_GPUCSR_AUTO && GPUCSRValuesAreFloats(s, g->dev->threads) ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
-}
-
 /* What the host has counted or not: values that changed since the last update are no longer those of the plans and the mirror. sample: of the values now */
 static PetscErrorCode Notice(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, PetscScalar sample[])
 {
@@ -276,15 +258,16 @@ static PetscErrorCode Notice(Mat A, Mat_SeqGPUCSR *g, PetscObjectState state, Pe
 /* Updates the plan of one side to the matrix' state */
 static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
 {
-  GPUCSRPlan            *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
-  const PetscBool        stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
-  GPUCSRPrecision        precision = g->precision;
-  PetscBool              fresh     = PETSC_FALSE;
-  PetscScalar            sample[GPUCSR_SAMPLES];
-  const GPUCSRCosts      before = P->costs;
-  GPUCSRSource           s;
-  const PetscObjectState state = GPUCSRStateOf(A);
-  double                 filled, convert;
+  GPUCSRPlan              *P = &g->plan[side], *D = &g->plan[GPUCSR_FORWARD];
+  const PetscBool          stale     = (PetscBool)(!P->built || g->pattern[side] != A->nonzerostate);
+  const MatGPUCSRPrecision asked     = g->base.config.precision;
+  GPUCSRPrecision          precision = g->precision;
+  PetscBool                fresh     = PETSC_FALSE;
+  PetscScalar              sample[GPUCSR_SAMPLES];
+  const GPUCSRCosts        before = P->costs;
+  GPUCSRSource             s;
+  const PetscObjectState   state = GPUCSRStateOf(A);
+  double                   filled, convert;
 
   PetscFunctionBegin;
   PetscCall(Notice(A, g, state, sample));
@@ -295,8 +278,11 @@ static PetscErrorCode Update(Mat A, Mat_SeqGPUCSR *g, GPUCSRSide side)
   if (stale) PetscCall(PetscFree(g->rowptr));
   PetscCall(MatGPUCSRShare_Private(A, (PetscBool)(stale && side == GPUCSR_FORWARD)));
   PetscCall(MatGPUCSRSource_Private(A, &s));
-  /* decided anew when values change: they may no longer be exact floats */
-  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) precision = Precision(g, &s);
+  /* decided anew when values change: auto looks at the values, which may no longer be exact floats */
+  if (side == GPUCSR_FORWARD || !D->built || g->values[GPUCSR_FORWARD] != state) {
+    if (asked == MAT_GPUCSR_SINGLE) precision = GPUCSR_PRECISION_SINGLE;
+    else precision = asked == MAT_GPUCSR_MIXED || (asked == MAT_GPUCSR_AUTO && GPUCSRValuesAreFloats(&s, g->dev->threads)) ? GPUCSR_PRECISION_MIXED : GPUCSR_PRECISION_DOUBLE;
+  }
   if (precision != g->precision) {
     for (int k = 0; k < 2; k++) PetscCall(GPUCSRPlanDestroy(&g->plan[k]));
     g->precision = precision;

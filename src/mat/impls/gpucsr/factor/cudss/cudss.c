@@ -100,7 +100,8 @@ static PetscErrorCode Copy(Mat_CuDSS *f, Mat A)
 /* A new configuration and new data of the library, for the copied matrix */
 static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
 {
-  const CuDSSRequest *r = &f->request;
+  const CuDSSRequest *r  = &f->request;
+  const int           on = 1, none = 0;
   const struct {
     int         which, value; /* -1: the library's choice */
     const char *what;
@@ -120,7 +121,11 @@ static PetscErrorCode Begin(Mat_CuDSS *f, void *handle)
   CuDSSCall(DataCreate, handle, &f->data);
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     if (settings[k].value >= 0) CuDSSCheck(settings[k].what, (*CuDSS.ConfigSet)(f->config, settings[k].which, &settings[k].value, sizeof(int)));
-  if (f->schur.n) PetscCall(MatCuDSSSchurBegin_Private(f, handle));
+  if (f->schur.n) {
+    CuDSSCheck("the mode of Schur complements", (*CuDSS.ConfigSet)(f->config, CUDSS_SCHUR_MODE, &on, sizeof(on)));
+    CuDSSCheck("no matching", (*CuDSS.ConfigSet)(f->config, CUDSS_MATCHING, &none, sizeof(none))); /* it would permute rows of A11 and A21 */
+    CuDSSCheck("the rows of a Schur complement", (*CuDSS.DataSet)(handle, f->data, CUDSS_SCHUR_ROWS, f->schur.marks, sizeof(int32_t) * (size_t)f->A.m));
+  }
   CuDSSCall(MatrixCreateCsr, &f->matrix, f->A.m, f->A.n, f->A.nnz, f->A.array[CSR_ROWPTR].data, NULL, f->A.array[CSR_COL].data, f->A.array[CSR_VAL].data, CUDSS_INT32, CUDSS_INT32, CUDSS_DOUBLE, f->kind, f->kind == CUDSS_GENERAL ? CUDSS_FULL : CUDSS_UPPER, 0);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

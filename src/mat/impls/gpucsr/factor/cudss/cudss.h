@@ -83,7 +83,6 @@ GPUCSR_INTERN PetscErrorCode MatCuDSSBuffersFree_Private(Mat_CuDSS *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurCompose_Private(Mat F, PetscBool yes);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurClear_Private(Mat F);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurFree_Private(CuDSSSchur *);
-GPUCSR_INTERN PetscErrorCode MatCuDSSSchurBegin_Private(Mat_CuDSS *, void *handle);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurGet_Private(Mat_CuDSS *);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurSolve_Private(Mat_CuDSS *, PetscBool transposed, int k, const double *b, size_t ldb, double *x, size_t ldx);
 GPUCSR_INTERN PetscErrorCode MatCuDSSSchurTrial_Private(Mat_CuDSS *, const double *x, const double *r, double size, PetscBool *good);

@@ -48,25 +48,6 @@ static PetscErrorCode FolderOf(void *f, char folder[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Load(const char file[], char why[], size_t len)
-{
-  static const char *const made[] = {"../cudss/nvidia/cu13/lib/libcudss.so.1", "../cudss/nvidia/cu12/lib/libcudss.so.1"};
-  char                     path[PETSC_MAX_PATH_LEN], folder[PETSC_MAX_PATH_LEN];
-  const char              *said;
-
-  PetscFunctionBegin;
-  opened = dlopen(file[0] ? file : "libcudss.so.1", RTLD_NOW | RTLD_LOCAL);
-  said   = opened ? NULL : dlerror();
-  PetscCall(PetscSNPrintf(why, len, "cuDSS cannot be loaded: %s; make cudss fetches it, -mat_gpucsr_cudss_library names it", said ? said : "libcudss.so.1"));
-  PetscCall(FolderOf((void *)CuDSSOpen, folder, sizeof(folder)));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(made) && !opened && !file[0]; k++) {
-    PetscCall(PetscSNPrintf(path, sizeof(path), "%s%s", folder, made[k]));
-    if (!access(path, R_OK)) opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  }
-  if (opened) why[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The functions, and a version of which they are known */
 static PetscErrorCode Resolve(char why[], size_t len)
 {
@@ -94,7 +75,9 @@ static PetscErrorCode Resolve(char why[], size_t len)
 /* Tries each name once. An open library stays open: its threads may run */
 PetscErrorCode CuDSSOpen(char why[], size_t len)
 {
-  char file[PETSC_MAX_PATH_LEN] = "";
+  static const char *const made[]                   = {"../cudss/nvidia/cu13/lib/libcudss.so.1", "../cudss/nvidia/cu12/lib/libcudss.so.1"};
+  char                     file[PETSC_MAX_PATH_LEN] = "", path[PETSC_MAX_PATH_LEN], folder[PETSC_MAX_PATH_LEN];
+  const char              *said;
 
   PetscFunctionBegin;
   why[0] = 0;
@@ -104,8 +87,15 @@ PetscErrorCode CuDSSOpen(char why[], size_t len)
   if (opened) PetscFunctionReturn(PETSC_SUCCESS);
   if (strcmp(file, asked) || !refused[0]) {
     PetscCall(PetscStrncpy(asked, file, sizeof(asked)));
-    refused[0] = 0;
-    PetscCall(Load(file, refused, sizeof(refused)));
+    opened = dlopen(file[0] ? file : "libcudss.so.1", RTLD_NOW | RTLD_LOCAL);
+    said   = opened ? NULL : dlerror();
+    PetscCall(PetscSNPrintf(refused, sizeof(refused), "cuDSS cannot be loaded: %s; make cudss fetches it, -mat_gpucsr_cudss_library names it", said ? said : "libcudss.so.1"));
+    PetscCall(FolderOf((void *)CuDSSOpen, folder, sizeof(folder)));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(made) && !opened && !file[0]; k++) {
+      PetscCall(PetscSNPrintf(path, sizeof(path), "%s%s", folder, made[k]));
+      if (!access(path, R_OK)) opened = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    if (opened) refused[0] = 0;
     if (opened) PetscCall(Resolve(refused, sizeof(refused)));
     if (opened && refused[0]) {
       (void)dlclose(opened);

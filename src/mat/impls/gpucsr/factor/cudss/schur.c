@@ -81,18 +81,6 @@ PetscErrorCode MatCuDSSSchurClear_Private(Mat F)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Before the analysis. A matching would permute rows of A11 and A21 */
-PetscErrorCode MatCuDSSSchurBegin_Private(Mat_CuDSS *f, void *handle)
-{
-  const int on = 1, none = 0;
-
-  PetscFunctionBegin;
-  CuDSSCheck("the mode of Schur complements", (*CuDSS.ConfigSet)(f->config, CUDSS_SCHUR_MODE, &on, sizeof(on)));
-  CuDSSCheck("no matching", (*CuDSS.ConfigSet)(f->config, CUDSS_MATCHING, &none, sizeof(none)));
-  CuDSSCheck("the rows of a Schur complement", (*CuDSS.DataSet)(handle, f->data, CUDSS_SCHUR_ROWS, f->schur.marks, sizeof(int32_t) * (size_t)f->A.m));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* S of cuDSS, ascending, in an array of the host */
 static PetscErrorCode Download(Mat_CuDSS *f, double *values)
 {
