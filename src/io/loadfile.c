@@ -120,9 +120,8 @@ static int64_t Cut(const int64_t before[], int64_t n, int64_t from, int64_t r, i
 static PetscErrorCode Balance(GPUCSRReader *R, Mat A, PetscInt M, PetscInt N, GPUCSRCountFn count, const void *ctx)
 {
   PetscInt bs, m, columns;
-
-  int64_t n, cut = 0, last = 0;
-  int     set, any;
+  int64_t  n, cut = 0, last = 0;
+  int      set, any;
 
   PetscFunctionBegin;
   /* Does the program leave both layouts free? The same answer on all ranks, although only some ranks may have set a size */
@@ -295,7 +294,6 @@ static PetscErrorCode LoadBinary(GPUCSRReader *R, Mat A, Vec *labels)
   if (end != b.nz) R->failed = GPUCSRFaultSet(&R->fault, 0, 0, "the rows have %lld entries together, the header says %lld", (long long)end, (long long)b.nz);
   PetscCall(GPUCSRReaderAgree(R));
   /* columns and values of this rank's rows, into the arrays of the matrix if its type has them */
-
   PetscCall(GPUCSRReaderArrays(R, A, &j, &v, &direct));
   R->failed = GPUCSRBinaryColumns(&b, rstart, m, R->row, first, j, R->threads, &R->fault) || GPUCSRBinaryReals(&b, b.values + 8 * (size_t)first, R->row[m], v, R->threads, &R->fault);
   if (R->failed && direct) PetscCall(MatSeqAIJSetPreallocation(A, 0, R->nnz)); /* its rows are empty again */

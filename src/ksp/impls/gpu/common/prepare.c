@@ -71,7 +71,8 @@ static PetscErrorCode GraphIsFaster(KSP ksp, const KSP_GPU *k, PetscBool *faster
   PetscFunctionBegin;
   *faster = PETSC_FALSE;
   if (k->path != KSP_GPU_PATH_AUTO || k->refined || GPUKSPWhyNoLaunch(k) || (k->size == 1 && !k->dev->ops->kernels)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (k->method == GPUKSP_CG && k->size == 1) *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && (GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic || GPUCSRPairedBytes(&P->A) > t->cg_graph_paired));
+  if (k->method == GPUKSP_CG && k->size == 1)
+    *faster = (PetscBool)(there && !table && GPUCSRPlanSums(P) && (GPUKSPBytes(&P->A, PETSC_FALSE) + 72.0 * k->n > t->cg_graph_traffic || (P->choice.kernel && P->choice.kernel->variant == 1 && GPUCSRPairedBytes(&P->A) > t->cg_graph_paired)));
   if (k->method != GPUKSP_BCGS) PetscFunctionReturn(PETSC_SUCCESS);
   if (k->size > 1) {
     PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, &nnz, 1, MPI_DOUBLE, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
@@ -396,7 +397,6 @@ PetscErrorCode GPUKSPPrepare(KSP ksp, KSP_GPU *k, char why[])
     char        text[512];
 
     /* say once that every iteration uses MPI without the user's choice, and do not repeat the reason of another solver */
-
     PetscCall(PetscSNPrintf(text, sizeof(text), "KSP type %s takes the host loop on several processes, because %s", ((PetscObject)ksp)->type_name, k->why));
     if (strcmp(text, told)) PetscCall(GPUCSRWarn(text));
     PetscCall(PetscStrncpy(told, text, sizeof(told)));

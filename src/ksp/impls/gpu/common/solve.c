@@ -53,7 +53,7 @@ static PetscErrorCode StateInit(KSP ksp, KSP_GPU *k)
     s->mininitialrtol = (int)cctx->mininitialrtol;
     s->convmaxits     = (int)cctx->convmaxits;
   }
-  s->maxit   = (int)PetscMin(ksp->max_it, PETSC_MAX_INT / 2);
+  s->maxit   = (int)PetscMin(ksp->max_it, INT_MAX / 2);
   s->chknorm = (int)ksp->chknorm;
 #if GPUCSR_KSP_HAS_MINIT
   s->minit = (int)ksp->min_it;

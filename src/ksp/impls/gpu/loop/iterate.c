@@ -9,6 +9,7 @@
 */
 #include "../common/gpukspimpl.h"
 #include "steprow.h"
+#include <limits.h>
 
 /* Does the host read the norm of each iteration? On one rank, where a superfluous iteration is expensive */
 static PetscBool Watched(const KSP_GPU *k)
@@ -204,7 +205,7 @@ static PetscErrorCode After(KSP ksp, KSP_GPU *k, GPUKSPVectors *v, PetscBool fir
       PetscCall((*ksp->converged)(ksp, n, s->rnorm, &ksp->reason, ksp->cnvP));
       s->reason = ksp->reason;
     }
-    if (k->live) s->maxit = (int)PetscMin(ksp->max_it, PETSC_MAX_INT / 2); /* they may have changed it */
+    if (k->live) s->maxit = (int)PetscMin(ksp->max_it, INT_MAX / 2); /* they may have changed it */
   }
   GPUKSPNext(k->method, s, first);
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -305,7 +305,6 @@ static PetscErrorCode ZeroRows(Mat A, PetscInt n, const PetscInt rows[], Change 
   int                beyond = 0, apart = 0;
 
   PetscFunctionBegin;
-
 #pragma omp parallel for simd num_threads(threads) if (threads > 1) reduction(| : beyond, apart)
   for (PetscInt k = 0; k < n; k++) {
     beyond |= (rows[k] < 0) | (rows[k] >= m);

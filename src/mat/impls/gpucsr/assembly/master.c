@@ -282,7 +282,7 @@ PetscErrorCode MatGPUCSRWatch_Private(Mat A)
     WRAP(shift, , )
   }
 #undef WRAP
-  if (g->kind->inplace && (first || (!master && ((PetscObject)A)->refct))) { /* in MatDestroy() composed functions go with the object */
+  if (g->kind->inplace && (first || (!master && ((PetscObject)A)->refct && ((PetscObject)A)->qlist))) { /* in MatDestroy() composed functions go with the object; MatHeaderMerge() has taken them */
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", master ? MatStoreValues_Fetched : g->store));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatIsTranspose_C", master ? MatIsTranspose_Fetched : g->istranspose));
   }

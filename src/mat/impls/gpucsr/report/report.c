@@ -455,7 +455,6 @@ PetscErrorCode MatGPUCSRReportPrint_Private(void)
 
     for (GPUCSRLiving *l = MatGPUCSRLiving.first; l; l = l->next) PetscCall(Keep((Mat_SeqGPUCSR *)l->object));
     GPUCSRSettingsGlobal.report = PETSC_FALSE;
-
     if (file[0]) PetscCall(PetscFOpen(PETSC_COMM_WORLD, file, "w", &fp));
     PetscCall(PrintTotals(PETSC_COMM_WORLD, fp));
     PetscCall(VecGPUReport(PETSC_COMM_WORLD, fp));

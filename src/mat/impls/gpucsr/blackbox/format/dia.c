@@ -95,7 +95,7 @@ GPUCSR_REFERENCE(DIA, 0, q)
 #undef LOCALS
 #undef ROW
 
-/* Bytes of values that a product does not read if all diagonals are in pairs; 0: it reads all */
+/* Bytes of values that dia_row does not read if all diagonals are in pairs; 0: it reads all */
 double GPUCSRPairedBytes(const GPUCSRStorage *A)
 {
   const int64_t diagonals = A->extent.units;
