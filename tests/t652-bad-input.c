@@ -3,7 +3,7 @@
 //TEST name="ranks" nsize=2 args="-mat_gpucsr_backend cuda -gpucsr_debug_standin 1 -mat_gpucsr_product_least 0" gpu=0
 
 /*
-  Bad input of a preconditioner: zero pivots, indefinite matrices, no diagonal, NaN, empty rows, a matrix that is not square, options and types that do not apply, levels that do not fit. The type
+  Bad input of a preconditioner: zero pivots, indefinite matrices, no diagonal, NaN, empty rows, a matrix that is not square, options and types that do not apply, levels and vectors that do not fit. The type
   gpucsr ends as MATAIJ does: PETSc's error, or the same end of the solve. The next solve, in the same KSP with good values or in another one after an error, works.
 */
 static char help[] = "Tests what bad input of a preconditioner gets.\n";
@@ -274,6 +274,41 @@ static PetscErrorCode Levels(PetscInt *wrong)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A right-hand side or a solution of another size is an error of all ranks, before it is read */
+static PetscErrorCode Sizes(PetscInt *wrong)
+{
+  static const char *const types[] = {"gpucg", "gpubcgs", "gpugmres", "gpufgmres"};
+
+  PetscFunctionBegin;
+  for (int t = 0; t < 4; t++)
+    for (int k = 0; k < 2; k++) {
+      Mat            A;
+      KSP            ksp;
+      Vec            v[2], other;
+      PetscErrorCode ierr;
+
+      PetscCall(TestMatCreate(PETSC_COMM_WORLD, N, N, PETSC_FALSE, &A));
+      PetscCall(Values(A, GOOD, PETSC_TRUE));
+      PetscCall(NewKSP(A, "size_", types[t], &ksp));
+      PetscCall(MatCreateVecs(A, &v[1], &v[0]));
+      PetscCall(VecSet(v[0], 1));
+      PetscCall(KSPSolve(ksp, v[0], v[1]));
+      PetscCall(VecCreateMPI(PETSC_COMM_WORLD, PETSC_DECIDE, N / 2, &other));
+      PetscCall(VecSet(other, 1));
+      PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+      ierr = KSPSolve(ksp, k ? v[0] : other, k ? other : v[1]);
+      PetscCall(PetscPopErrorHandler());
+      if (!ierr) PetscCall(PetscFPrintf(PETSC_COMM_WORLD, stderr, "%s: a short %s is no error\n", types[t], k ? "solution" : "right-hand side"));
+      if (!ierr) (*wrong)++;
+      PetscCall(KSPDestroy(&ksp));
+      PetscCall(MatDestroy(&A));
+      PetscCall(VecDestroy(&v[0]));
+      PetscCall(VecDestroy(&v[1]));
+      PetscCall(VecDestroy(&other));
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscInt    most = (PetscInt)PETSC_STATIC_ARRAY_LENGTH(solvers), wrong = 0;
@@ -292,6 +327,7 @@ int main(int argc, char **argv)
         PetscCall(Compare((size_t)s, k, kind, &wrong));
       }
   if (size == 1) PetscCall(Levels(&wrong));
+  PetscCall(Sizes(&wrong));
   PetscCheck(!wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " outcomes differ", wrong);
   PetscCall(PetscFinalize());
   return 0;

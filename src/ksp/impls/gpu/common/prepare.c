@@ -328,7 +328,8 @@ PetscErrorCode GPUKSPPrepareBegin(KSP ksp, KSP_GPU *k, char why[])
 {
   GPUCSRAttempt attempt, found;
   PetscBool     monitors, test;
-  int           most[3];
+  PetscInt      rows[2];
+  int           most[4];
 
   PetscFunctionBegin;
   GPUCSRTry(&attempt, GPUKSPOpen(k, k->op.dev));
@@ -340,7 +341,11 @@ PetscErrorCode GPUKSPPrepareBegin(KSP ksp, KSP_GPU *k, char why[])
   most[0] = (int)k->pc.kind;
   most[1] = -(int)k->pc.kind;
   most[2] = monitors || test;
-  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 3, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  PetscCall(VecGetLocalSize(ksp->vec_rhs, &rows[0]));
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &rows[1]));
+  most[3] = rows[0] != k->n || rows[1] != k->n;
+  PetscCallMPI(MPI_Allreduce(MPI_IN_PLACE, most, 4, MPI_INT, MPI_MAX, PetscObjectComm((PetscObject)ksp)));
+  PetscCheck(!most[3], PetscObjectComm((PetscObject)ksp), PETSC_ERR_ARG_SIZ, "The right-hand side or the solution has another local size than the operator, on this rank %" PetscInt_FMT " and %" PetscInt_FMT ", not %d", rows[0], rows[1], k->n);
   if (most[0] != -most[1]) k->pc.kind = GPUKSP_PC_BY_PCAPPLY; /* a rank may lack the device's data of its neighbours, a factor for example */
   k->live = (PetscBool)most[2];                               /* all ranks stop for a monitor of one */
   PetscFunctionReturn(PETSC_SUCCESS);
