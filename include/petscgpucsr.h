@@ -9,7 +9,7 @@
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
 #define PETSCGPUCSR_VERSION_MINOR 5
-#define PETSCGPUCSR_VERSION       "0.5"
+#define PETSCGPUCSR_VERSION       "0.6"
 
 #define MATGPUCSR       "gpucsr"
 #define MATAIJGPUCSR    "aijgpucsr"

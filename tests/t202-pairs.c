@@ -1,6 +1,6 @@
 /*
-  Pairs of diagonals with the same bits, mirrored, which a kernel reads in one place: products beside a plan without pairs, for matrices with symmetric values, with one entry that differs in a bit, with one entry that its
-  mirrored place lacks, with signed zeros and NaN, and after new values that are symmetric no more or again. On a GPU the pairs in double are counted; the host has none.
+  Pairs of diagonals whose mirrored entries have the same bits. The kernel reads the upper diagonal of a pair alone. Products agree with those of a plan without pairs. Values are symmetric, differ in a bit or in the
+  sign of a zero, or have NaN. An entry has no mirrored one, and new values end pairs or bring them back. On a GPU the test counts the pairs; the host has none.
 
   //TEST name="host" args="-backend host"
   //TEST name="cuda" args="-backend cuda" gpu=1
@@ -29,7 +29,7 @@ static const int         pairs[KINDS] = {4, 3, 3, 4, 3, 0, 0};
 
 static const int offset[9] = {-SIDE * SIDE, -SIDE, -2, -1, 0, 1, 2, SIDE, SIDE *SIDE};
 
-/* Nine diagonals of SIDE^3 rows, with holes that are symmetric */
+/* A matrix of SIDE^3 rows has nine diagonals with symmetric holes */
 static PetscErrorCode Values(Kind kind, PetscInt seed, GPUCSRSource *s, int32_t *i, PetscInt *j, PetscScalar *a)
 {
   const PetscInt n = SIDE * SIDE * SIDE;
@@ -147,7 +147,7 @@ static PetscErrorCode One(GPUCSRDevice dev, Kind kind, GPUCSRPrecision precision
     PetscBool  done = PETSC_FALSE;
 
     PetscCall(Values(now, k, &s, i, j, a));
-    for (int with = 0; with < 2; with++) { /* the kernel that knows pairs comes last, for both plans */
+    for (int with = 0; with < 2; with++) { /* both plans take the kernel of the last one */
       GPUCSRPlan *plan = with ? &P : &whole;
 
       machine->pairs_least = with ? 0 : PETSC_MAX_REAL;

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_fill_kernel(int 
   for (int k = rowptr[r] + (int)threadIdx.y; k < rowptr[r + 1]; k += FILL_WARPS) to[DIAEntry(diagonals, r, DIAFind(offset, diagonals, col[k] - r))] = present(from[k]);
 }
 
-/* The order without pairs; or, for the next two kernels, the number of a diagonal below the main one is that of its opposite, if there is one */
+/* The order without pairs. paired: each diagonal below the main one has the number of its opposite, if there is one */
 __global__ void dia_order_kernel(int diagonals, bool paired, const int *__restrict__ offset, GPUCSRDiagonal *order)
 {
   const int d = (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -93,7 +93,7 @@ __global__ void dia_order_kernel(int diagonals, bool paired, const int *__restri
   order[d] = {offset[d], above != d && offset[above] == -offset[d] ? above : -1 - d};
 }
 
-/* Parts a pair that an entry forbids, since its bits differ from those of the mirrored one */
+/* An entry whose bits differ from those of its mirrored entry ends a pair */
 __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_part_kernel(int m, int diagonals, const double *__restrict__ val, volatile GPUCSRDiagonal *order)
 {
   const int r = (int)(blockIdx.x * GPUCSR_SLICE + threadIdx.x);
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(FILL_WARPS *GPUCSR_SLICE) dia_part_kernel(int 
   }
 }
 
-/* The order with pairs: one thread for few diagonals */
+/* The order with pairs, by one thread: there are few diagonals */
 __global__ void dia_pair_kernel(int diagonals, GPUCSRDiagonal *order)
 {
   __shared__ GPUCSRDiagonal own[DIA_MOST_PAIRED];
