@@ -8,7 +8,7 @@
 #include <petscksp.h>
 
 #define PETSCGPUCSR_VERSION_MAJOR 0
-#define PETSCGPUCSR_VERSION_MINOR 5
+#define PETSCGPUCSR_VERSION_MINOR 6
 #define PETSCGPUCSR_VERSION       "0.6"
 
 #define MATGPUCSR       "gpucsr"
