@@ -148,17 +148,22 @@ def products(page, records):
         page.section(f"Products, {size}", text, ["matrix", "", "entries", "gpucsr", "aijcusparse", "explicit", "ratio", "cold", "GPU", "cuSPARSE", "ratio", "copy", "spread"], rows)
 
 
+def constant(r):
+    return bool(re.match("lap7|st27|conv", r["matrix"]))
+
+
 KSP = (  # the records, the row's words and peer, whether README has it
-    (lambda r: r["pc"] == "jacobi" and not re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, variable coefficients, half a million to two million unknowns", "`KSPCG`, `aijcusparse`", True),
-    (lambda r: r["pc"] == "jacobi" and re.match("lap7|st27|conv", r["matrix"]), "`gpucg` with Jacobi, constant coefficients ([limit](stencil.md)), 0.008 to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
-    (lambda r: r["pc"] == "ilu", "`gpugmres` with ILU(0), 0.2 to 0.9 million unknowns", "`KSPGMRES`, `aijcusparse`", True),
+    (lambda r: r["pc"] == "jacobi" and not constant(r), "`gpucg` with Jacobi, variable coefficients, half a million to two million unknowns", "`KSPCG`, `aijcusparse`", True),
+    (lambda r: r["pc"] == "jacobi" and constant(r), "`gpucg` with Jacobi, constant coefficients ([limit](stencil.md)), 0.008 to 8 million unknowns", "`KSPCG`, `aijcusparse`", False),
+    (lambda r: r["pc"] == "ilu" and not constant(r), "`gpugmres` with ILU(0), variable coefficients, 0.2 to 0.9 million unknowns", "`KSPGMRES`, `aijcusparse`", True),
+    (lambda r: r["pc"] == "ilu" and constant(r), "`gpugmres` with ILU(0), constant coefficients, 0.9 million unknowns", "`KSPGMRES`, `aijcusparse`", False),
 )
 
 
-def iteration_bytes(r, constant):
+def iteration_bytes(r):
     """Of Jacobi CG ten vectors, the diagonal and CSR; of ILU GMRES CSR of A and of both factors, ten vectors, and twice the basis of its iterations in the mean. None: the record does not say the restart"""
     if r["pc"] == "jacobi":
-        return 80 * r["rows"] + (0 if constant else 12 * r["nnz"] + 12 * r["rows"])
+        return 80 * r["rows"] + (0 if constant(r) else 12 * r["nnz"] + 12 * r["rows"])
     if not r.get("restart") or not r["iterations"]:
         return None
     basis = statistics.mean(k % r["restart"] + 1 for k in range(r["iterations"]))
@@ -175,7 +180,7 @@ def ksp(page, records):
             if not mine or not wanted(g["r"]):
                 continue
             r = g["r"]
-            moved = iteration_bytes(r, "constant" in what) if copy and r["rows"] >= 1e5 else None
+            moved = iteration_bytes(r) if copy and r["rows"] >= 1e5 else None
             if moved:
                 share[matrix] = moved / g["iteration_us"] / statistics.median(copy)
             if p and all(map(solved, g["all"] + p["all"])):
@@ -185,8 +190,11 @@ def ksp(page, records):
                 page.unsolved.append(f"{matrix}, {pc}")
             for m in filter(None, (g, p)):
                 rows.append([matrix, f"{m['r']['ksp']}, {pc}, {'gpucsr' if m is g else 'aijcusparse'}", m["r"]["rows"], m["r"]["iterations"]] + [number(1e-3 * m[k]) for k in ("setup_us", "first_us", "solve_us")] + [number(m["iteration_us"]), f"{m['r']['residual']:.0e}", number(m["spread"], 2)])
-        page.share("with constant coefficients, ten vectors, which is what a code of the stencil moves:" if "constant" in what else "iterations of `gpucg` with Jacobi, CSR, the diagonal and ten vectors:" if "Jacobi" in what else
-                   "iterations of `gpugmres` with ILU(0), CSR of A and of the factors, ten vectors and twice the basis, by the restart in the mean:", share)
+        same = "constant" in what
+        if "Jacobi" in what:
+            page.share("with constant coefficients, ten vectors, which is what a code of the stencil moves:" if same else "iterations of `gpucg` with Jacobi, CSR, the diagonal and ten vectors:", share)
+        else:
+            page.share("`gpugmres` with ILU(0) and constant coefficients, the same:" if same else "iterations of `gpugmres` with ILU(0), CSR of A and of the factors, ten vectors and twice the basis, by the restart in the mean:", share)
         page.row(f"{what}, upload and first solve; a later solve", peer, first, later, readme=readme, short=(what.replace("half a million to two million", "0.5 to 2 million").replace(" with ", ", ").replace(" unknowns", "") + "; later", peer))
     page.section("Krylov methods", "Milliseconds: upload and first product, first solve, later solve; microseconds an iteration; true relative residual.", ["system", "by", "unknowns", "iterations", "set-up", "first", "solve", "an iteration", "residual", "spread"], rows)
 

@@ -1,6 +1,6 @@
 /*
   PCGPUAMG of several ranks: a hierarchy on the devices of all ranks. Each device aggregates the diagonal block of its rank (blackbox/amg), so the tentative prolongator is block diagonal. Its smoothing steps and
-  the Galerkin product are products of matrices of all ranks (sparse/mpisparse.c): border rows pass through the host, and no level does. Each rank holds the whole of the first small level, with a hierarchy
+  the Galerkin product are products of matrices of all ranks (sparse/mpisparse.c): border rows pass through the host. So does the first small level, which each rank holds whole, with a hierarchy
   of one process (gather.c).
 */
 #include "gpuamgimpl.h"
