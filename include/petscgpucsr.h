@@ -190,7 +190,7 @@ typedef struct {
   double         product[4], iteration[4], bytes[4];  /* by place; bytes of device memory, for the CPU of host memory */
   double         products[4], iterations[4], each[4]; /* on 1, 2, 4, 8 GPUs: products of device vectors, iterations of KSPGPUCG, bytes of each GPU */
   MatGPUCSRPlace best;                                /* fastest place for products: one of the first three */
-  char           take[256];                           /* the recommended options */
+  char           take[320];                           /* the recommended options */
   char           note[256];                           /* remarks about the numbers, empty if there are none */
 } MatGPUCSRAdvice;
 
