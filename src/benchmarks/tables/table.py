@@ -4,7 +4,7 @@ The table of README and docs/results/table.md from what table.sh measured.
 
     table.py [FILE.jsonl[.xz] ...]            prints the page and a table of each part; without a file of docs/results/table.jsonl.xz
     table.py -write FILE ...                  writes that record, the page and README's rows
-    table.py -check [FILE ...]                fails if README, the page, or the table of docs/results/gamg.md say anything else than the record
+    table.py -check [FILE ...]                fails if README, the page, or docs/results/gamg.md (table, and figures of all systems) say anything else than the record
 
 A figure is the median of the rounds; a ratio is the peer's median over that of the library. A row of README that is not of this record links to its page.
 """
@@ -90,7 +90,7 @@ class Figure:
 
 class Page:
     def __init__(self):
-        self.readme, self.all, self.lines, self.below, self.shares, self.notes, self.unsolved, self.gamg = [], [], [], [], [], [], [], []
+        self.readme, self.all, self.lines, self.below, self.shares, self.notes, self.unsolved, self.gamg, self.says = [], [], [], [], [], [], [], [], []
 
     def row(self, what, peer, *figures, readme=False, short=None):
         """A row of README, and of the page with fewer words and the spreads. The least is said, as well as the mean"""
@@ -213,21 +213,45 @@ def who(r):
     return f"{'gpucsr' if 'gpucsr' in r['mat_type'] else r['mat_type'].replace('seq', '')}, {r['ksp']}, {r['pc']}{single}"
 
 
+def multigrid_says(every, best):
+    """Phrases of docs/results/gamg.md with figures of all systems: every[matrix][who], best[matrix][peer][column]"""
+    mine = {m: here.get("gpucsr, gpucg, gpuamg") for m, here in every.items()}
+    if not mine or not all(mine.values()):
+        return []
+    figures = lambda f, digits: [f"{f(m, g):.{digits}f}" for m, g in mine.items()]
+    says = [", ".join(figures(lambda m, g: g["first_ms"] / g["solve_ms"], 2)) + "; PETSc"]
+    if all("hypre" in b for b in best.values()):
+        says += ["`gpuamg` is " + together(figures(lambda m, g: best[m]["hypre"]["total_ms"] / g["total_ms"], 2)) + " times as fast",
+                 "Later solves are " + together(figures(lambda m, g: best[m]["hypre"]["solve_ms"] / g["solve_ms"], 1)) + " times as fast as hypre's best",
+                 "| set-up and first solve at most half of the best peer | " + ", ".join(figures(lambda m, g: g["total_ms"] / min(b["total_ms"] for b in best[m].values()), 2)) + " |"]
+    if all("AmgX" in b for b in best.values()):
+        says += ["AmgX takes " + together([number(best[m]["AmgX"]["total_ms"]) for m in mine]) + " ms for both"]
+    if all("aijcusparse" in b for b in best.values()):
+        says += ["and " + together(figures(lambda m, g: best[m]["aijcusparse"]["solve_ms"] / g["solve_ms"], 1)) + " times as fast as GAMG's on `aijcusparse`"]
+    here = every.get("lognormal7_128", {})
+    if "gpucsr, gpucg, jacobi" in here:
+        upload = here["gpucsr, gpucg, jacobi"]["again_ms"]
+        says += [f"besides their upload ({upload:.1f}, Jacobi's new values) | {here['gpucsr, gpucg, gpuamg']['again_ms'] - upload:.1f}; with old prolongators {here['gpucsr, gpucg, gpuamg']['kept_ms'] - upload:.1f} |"]
+    return says
+
+
 def amg(page, records):
     for r in records["amg"]:
         r["total_ms"] = r["setup_ms"] + r["first_ms"]
     large = [r for r in records["amg"] if r["id"].endswith(" large")]
     usual = [r for r in records["amg"] if not r["id"].endswith(" large")]
     turn = {(r["matrix"], who(r)) for r in usual if not r.get("sweep")}
-    every = medians([r for r in usual if not r.get("sweep") or (r["matrix"], who(r)) not in turn], lambda r: (r["matrix"], who(r)), ["total_ms", "upload_ms", "setup_ms", "first_ms", "solve_ms", "again_ms"])
+    every = medians([r for r in usual if not r.get("sweep") or (r["matrix"], who(r)) not in turn], lambda r: (r["matrix"], who(r)), ["total_ms", "upload_ms", "setup_ms", "first_ms", "solve_ms", "again_ms", "kept_ms"])
     what = "multigrid (`gpucg`, `gpuamg`), 0.3 to 2 million unknowns"
     rows, total, later, share = [], Figure(), Figure(), {}
     copy = [r["copy_gbs"] for r in records["run"]]
+    systems, bests = {}, {}
     for matrix in dict.fromkeys(m for m, _ in every):
-        here = {w: g for (m, w), g in every.items() if m == matrix}
+        here = systems[matrix] = {w: g for (m, w), g in every.items() if m == matrix}
         others = {w: g for w, g in here.items() if not w.startswith("gpucsr") and any(map(solved, g["all"]))}
         mine = here.get("gpucsr, gpucg, gpuamg")
         best = [min(others, key=lambda w: others[w][k]) for k in ("total_ms", "solve_ms")] if others else []
+        bests[matrix] = {name: {k: min(g[k] for w, g in others.items() if w.split(",")[0] == name) for k in ("total_ms", "solve_ms")} for name in {w.split(",")[0] for w in others}}
         if mine and not all(map(solved, mine["all"])):
             page.unsolved.append(f"{matrix}, gpuamg")
         elif mine and best:
@@ -241,6 +265,7 @@ def amg(page, records):
         for w, g in here.items():
             if w.startswith(("gpucsr", "aij")) or w in best:
                 rows.append([matrix, w] + [number(g.get(k)) for k in ("upload_ms", "setup_ms", "first_ms", "total_ms", "solve_ms", "again_ms")] + [g["r"]["iterations"], f"{g['r']['residual']:.0e}", number(g["spread"], 2)])
+    page.says = multigrid_says(systems, bests)
     named = [k for k in PEERS if any(r["mat_type"] == k for r in usual)]
     classical = any(r["mat_type"] == "amgx" and r["setting"].startswith("PMIS") and r.get("solved", True) for r in usual)
     peers = [PEERS[k] + " by aggregation" * (k == "amgx" and not classical) for k in named] + ["`aijcusparse` with GAMG"] * any("aijcusparse" in r["mat_type"] for r in usual)
@@ -348,7 +373,7 @@ def make(records):
         said += ["", "Not solved, and in no ratio: " + "; ".join(page.unsolved) + "."]
         print(f"table.py: {said[-1]}", file=sys.stderr)
     wrap = lambda lines: [w for line in lines for w in (textwrap.wrap(line, 160, break_on_hyphens=False) if len(line) > 200 else [line])]
-    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines, page.gamg
+    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines, page.gamg, page.says
 
 
 def readme_rows(lines):
@@ -366,7 +391,7 @@ def main():
     o = p.parse_args()
     kept, readme, page = (os.path.join(o.root, f) for f in (KEPT, "README.md", "docs/results/table.md"))
     files = o.files or [kept]
-    rows, lines, parts, multigrid = make(read(files))
+    rows, lines, parts, multigrid, says = make(read(files))
     if not o.write and not o.check:
         print("\n".join(lines + [""] + parts))
         return 0
@@ -396,7 +421,8 @@ def main():
     if os.path.exists(gamg):
         with open(gamg) as f:
             have = f.read().split("\n")
-        wrong += [f"docs/results/gamg.md lacks: {r}" for r in multigrid if r not in have]
+        text = " ".join(" ".join(have).split())
+        wrong += [f"docs/results/gamg.md lacks: {r}" for r in multigrid if r not in have] + [f"docs/results/gamg.md should say: {s}" for s in says if s not in text]
     print("\n".join(wrong), end="\n" if wrong else "")
     return len(wrong) > 0
 
