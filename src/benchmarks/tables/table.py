@@ -373,7 +373,7 @@ def make(records):
         said += ["", "Not solved, and in no ratio: " + "; ".join(page.unsolved) + "."]
         print(f"table.py: {said[-1]}", file=sys.stderr)
     wrap = lambda lines: [w for line in lines for w in (textwrap.wrap(line, 160, break_on_hyphens=False) if len(line) > 200 else [line])]
-    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines, page.gamg, page.says
+    return page.readme, wrap(intro) + PAGE + page.all + wrap(said), page.lines, page.gamg, page.says, ids
 
 
 def readme_rows(lines):
@@ -391,7 +391,7 @@ def main():
     o = p.parse_args()
     kept, readme, page = (os.path.join(o.root, f) for f in (KEPT, "README.md", "docs/results/table.md"))
     files = o.files or [kept]
-    rows, lines, parts, multigrid, says = make(read(files))
+    rows, lines, parts, multigrid, says, ids = make(read(files))
     if not o.write and not o.check:
         print("\n".join(lines + [""] + parts))
         return 0
@@ -417,6 +417,7 @@ def main():
     wrong = [f"README.md lacks: {r}" for r in rows if r not in text[begin:end]] + [f"README.md: neither in the record nor with a link to a page: {r}" for r in text[begin:end] if r not in rows + linked]
     wrong += [f"docs/results/table.md, line {k + 1}: not as the record has it: {b}" for k, (a, b) in enumerate(zip(want + [""] * len(have), have)) if a != b][:10] + [f"docs/results/table.md lacks: {a}" for a in want[len(have):][:10]]
     wrong += [f"docs/results/table.md, line {k}: has {len(line)} characters, of at most 200" for k, line in enumerate(have, 1) if len(line) > 200]
+    wrong += [f"README.md says one commit, the record has {', '.join(ids)}"] * (len(ids) > 1)
     gamg = os.path.join(o.root, "docs/results/gamg.md")
     if os.path.exists(gamg):
         with open(gamg) as f:
