@@ -406,6 +406,17 @@ static PetscErrorCode Case_patterns(World *w)
     }
     PetscCall(TellProducts(w, A));
     PetscCall(Solve(w, ksp, A));
+    for (int to = 0; to < 2; to++) { /* another type and pattern: the PC keeps the solver type of its first factor */
+      PetscInt r;
+
+      PetscCall(MatConvert(A, to && !w->plain ? "gpucsr" : MATAIJ, MAT_INPLACE_MATRIX, &A));
+      PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+      PetscCall(MatGetOwnershipRange(A, &r, NULL));
+      PetscCall(MatSetValue(A, r, r + 3 + to, 0.25, INSERT_VALUES));
+      PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+      PetscCall(Solve(w, ksp, A));
+    }
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));
   }

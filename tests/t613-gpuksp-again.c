@@ -228,6 +228,43 @@ static PetscErrorCode Uncounted(const char type[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A Jacobi preconditioner made anew, or reset, and reused: PETSc's takes its diagonal in the first solve, although the solver may have kept the numbers */
+static PetscErrorCode Reused(KSP ksp, PetscBool reset)
+{
+  Mat       A;
+  Vec       x, b, d;
+  PC        pc;
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(ksp, &A, NULL));
+  PetscCall(PetscObjectReference((PetscObject)A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &d));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetPC(ksp, &pc));
+  if (reset) PetscCall(PCReset(pc));
+  else PetscCall(PCSetType(pc, PCNONE));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(MatGetDiagonal(A, d));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(PCApply(pc, b, x));
+  PetscCall(VecPointwiseMult(x, x, d));
+  PetscCall(VecAXPY(x, -1.0, b));
+  PetscCall(VecNorm(x, NORM_INFINITY, &norm));
+  PetscCheck(norm < 1e-12, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A reused preconditioner, %s before: its diagonal is not that of the first solve, by %g", reset ? "reset" : "of another type", (double)norm);
+  PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&d));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The devices are given back between two solves, and before the solver goes */
 static PetscErrorCode Finalize(const char type[])
 {
@@ -308,6 +345,7 @@ int main(int argc, char **argv)
     PetscCall(Same(ksp, types[t], PCPBJACOBI, "blocks of other values"));
     PetscCall(PCSetType(pc, PCJACOBI));
     PetscCall(Same(ksp, types[t], PCJACOBI, "the diagonal again"));
+    for (int reset = 0; reset < 2; reset++) PetscCall(Reused(ksp, (PetscBool)reset));
     PetscCall(KSPDestroy(&ksp));
     PetscCall(MatDestroy(&A));
   }

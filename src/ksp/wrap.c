@@ -58,6 +58,7 @@ static PetscErrorCode PCReset_Wrap(PC pc)
   PetscFunctionBegin;
   PetscCall(GPUCSRWrapGet((PetscObject)pc, &w));
   PetscCall(Release(w));
+  PetscCall(PetscObjectStateIncrease((PetscObject)pc)); /* counts objects made and resets: what a solver has of the PC is old */
   if (w->petsc.pc.reset) PetscCall((*w->petsc.pc.reset)(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -153,6 +154,7 @@ PetscErrorCode GPUCSRWrapCreate(PetscObject o, const GPUCSRWrapType *t)
     PetscCall(PetscContainerDestroy(&c));
   }
   w->type = t;
+  PetscCall(PetscObjectStateIncrease(o));
   PetscCall(GPUCSRWrapOver(o, w));
   if (t->made) PetscCall((*t->made)(o, w));
   PetscFunctionReturn(PETSC_SUCCESS);

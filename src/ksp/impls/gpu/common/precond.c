@@ -218,7 +218,7 @@ static PetscErrorCode Key(KSP ksp, KSP_GPU *k, GPUKSPKey *key)
   PetscFunctionBegin;
   PetscCall(PCGetOperators(ksp->pc, NULL, &P));
   if (state < 0) state = --unknown;
-  *key = GPUKSPKeyOf(((PetscObject)ksp->pc)->id, ((PetscObject)P)->id, state, k->pc.variant, GPUKSPAddress(k->pc.row));
+  *key = GPUKSPKeyOf(((PetscObject)ksp->pc)->id, ((PetscObject)ksp->pc)->state, ((PetscObject)P)->id, state, k->pc.variant, GPUKSPAddress(k->pc.row));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

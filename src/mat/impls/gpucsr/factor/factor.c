@@ -619,6 +619,12 @@ static PetscErrorCode MatGetFactor_SeqAIJGPUCSR(Mat A, MatFactorType type, Mat *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A PC keeps the solver type of its first factor, also if its matrix becomes a MATSEQAIJ: PETSc's factor then. A MATSEQAIJ without a choice has other packages before this one */
+static PetscErrorCode MatGetFactor_SeqAIJ(Mat A, MatFactorType type, Mat *B)
+{
+  return MatGetFactor(A, MATSOLVERPETSC, type, B);
+}
+
 /*MC
   MATSOLVERGPUCSR - "gpucsr", the solver type of ILU, ICC, LU and Cholesky factors of `MATGPUCSR` matrices, whose solves run on the GPU
 
@@ -646,6 +652,7 @@ PetscErrorCode MatGPUCSRFactorRegister_Private(void)
 
   PetscFunctionBegin;
   for (int k = 0; k < 4; k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATSEQAIJGPUCSR, types[k], MatGetFactor_SeqAIJGPUCSR));
+  for (int k = 0; k < 4; k++) PetscCall(MatSolverTypeRegister(MATSOLVERGPUCSR, MATSEQAIJ, types[k], MatGetFactor_SeqAIJ));
   PetscCall(MatGPUCSRCuDSSRegister_Private());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
