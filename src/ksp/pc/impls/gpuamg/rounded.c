@@ -5,7 +5,7 @@
 
 const char *const PCGPUAMGPrecisions[] = {"double", "single", "auto"};
 
-/* Floats may change an application by this share; conjugate gradients then need no further iterations */
+/* Floats may change an application by this share: conjugate gradients then take few further iterations, if any */
 #define ROUNDED 0.01
 
 /* Levels that a dense matrix does not replace */
