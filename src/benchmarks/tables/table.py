@@ -229,6 +229,9 @@ def multigrid_says(every, best):
     if all("aijcusparse" in b for b in best.values()):
         says += ["and " + together(figures(lambda m, g: best[m]["aijcusparse"]["solve_ms"] / g["solve_ms"], 1)) + " times as fast as GAMG's on `aijcusparse`"]
     here = every.get("lognormal7_128", {})
+    if all("gpucsr, gpucg, jacobi" in e for e in every.values()):
+        iterations = lambda ms: together(figures(lambda m, g: sum(g[k] for k in ms) / statistics.median(r["solve_ms"] / r["iterations"] for r in every[m]["gpucsr, gpucg, jacobi"]["all"]), 0))
+        says += [f"the time of {iterations(('setup_ms', 'first_ms'))} of Jacobi's iterations, a later solve of {iterations(('solve_ms',))},"]
     if "gpucsr, gpucg, jacobi" in here:
         upload = here["gpucsr, gpucg, jacobi"]["again_ms"]
         says += [f"besides their upload ({upload:.1f}, Jacobi's new values) | {here['gpucsr, gpucg, gpuamg']['again_ms'] - upload:.1f}; with old prolongators {here['gpucsr, gpucg, gpuamg']['kept_ms'] - upload:.1f} |"]

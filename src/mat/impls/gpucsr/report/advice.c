@@ -20,7 +20,7 @@ static int Cores(void)
 /* One line: the recommendation, and the options for it */
 static PetscErrorCode Recommend(MatGPUCSRAdvice *a, PetscBool forcg)
 {
-  const char  *ksp = forcg ? "CG -ksp_type gpucg -pc_type jacobi, or gpuamg from 300 iterations on for one system, 80 for each of many" : "BiCGStab or GMRES -ksp_type gpubcgs or gpugmres -pc_type jacobi, or ilu where jacobi fails";
+  const char  *ksp = forcg ? "CG -ksp_type gpucg -pc_type jacobi, or gpuamg from half a million rows and 250 iterations on, 100 for each of many systems" : "BiCGStab or GMRES -ksp_type gpubcgs or gpugmres -pc_type jacobi, or ilu where jacobi fails";
   const double cpu = a->product[MAT_GPUCSR_PLACE_CPU], solver = a->iteration[MAT_GPUCSR_PLACE_SOLVER], cg = a->iteration[MAT_GPUCSR_PLACE_CPU];
   int          gpus      = 0;
   char         more[128] = "";
