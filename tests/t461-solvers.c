@@ -400,7 +400,7 @@ static PetscErrorCode SolveAnew(World *w, KSP ksp, Mat A)
 /* PETSc counts the patterns of a sum anew, and may come back to the number of the factored one */
 static PetscErrorCode Case_patterns(World *w)
 {
-  Mat         A, B;
+  Mat         A, B, P;
   KSP         ksp;
   PetscMPIInt ranks;
 
@@ -411,13 +411,22 @@ static PetscErrorCode Case_patterns(World *w)
 
     PetscCall(Grid(w, 8, 1, &A));
     for (int to = 0; to < 2 * direct; to++) PetscCall(MatConvert(A, to && !w->plain ? "gpucsr" : MATAIJ, MAT_INPLACE_MATRIX, &A));
-    PetscCall(NewKSP(w, w->comm, A, direct ? "preonly" : w->plain ? "gmres" : "gpugmres", ranks > 1 ? "bjacobi" : direct ? "lu" : "ilu", &ksp));
+    PetscCall(NewKSP(w, w->comm, A, direct ? "preonly" : w->plain ? "gmres" : "gpugmres", ranks > 1 ? (k % 2 ? "redundant" : "bjacobi") : direct ? "lu" : "ilu", &ksp));
     PetscCall(Solve(w, ksp, A));
     PetscCall(MatZeroRows(A, 3, (PetscInt[]){3, 17, 40}, 2.0, NULL, NULL));
     for (int sum = 0; sum < sums; sum++) {
       PetscCall(direct ? Ragged(w, 64, &B) : MatDuplicate(A, MAT_COPY_VALUES, &B));
       PetscCall(MatAXPY(A, direct ? 0.0625 : 1.0, B, DIFFERENT_NONZERO_PATTERN));
       PetscCall(MatDestroy(&B));
+    }
+    if (ranks > 1 && k % 2) { /* the pattern changes while the matrix is a MATAIJ */
+      PetscCall(MatConvert(A, MATAIJ, MAT_INITIAL_MATRIX, &B));
+      PetscCall(MatMatMult(B, B, MAT_INITIAL_MATRIX, PETSC_DEFAULT, &P));
+      PetscCall(MatConvert(A, MATAIJ, MAT_INPLACE_MATRIX, &A));
+      PetscCall(MatAXPY(A, 0.0625, P, DIFFERENT_NONZERO_PATTERN));
+      if (!w->plain) PetscCall(MatConvert(A, "gpucsr", MAT_INPLACE_MATRIX, &A));
+      PetscCall(MatDestroy(&B));
+      PetscCall(MatDestroy(&P));
     }
     PetscCall(TellProducts(w, A));
     PetscCall(SolveAnew(w, ksp, A));

@@ -41,6 +41,19 @@ static PetscErrorCode MatGPUCSRSetUp_MPIAIJGPUCSR(Mat A, PetscBool transpose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Collective: the number of the pattern, PETSc's sum over the blocks, some of which have numbers of their own since PETSc added them */
+static PetscErrorCode Number(Mat A)
+{
+  PetscObjectState own = 0;
+  Mat              b[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
+  for (int k = 0; k < 2; k++) own += b[k] ? b[k]->nonzerostate : 0;
+  PetscCallMPI(MPI_Allreduce(&own, &A->nonzerostate, 1, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
 {
   Mat_MPIGPUCSR *g = (Mat_MPIGPUCSR *)A->spptr;
@@ -51,15 +64,7 @@ static PetscErrorCode MatAssemblyEnd_MPIAIJGPUCSR(Mat A, MatAssemblyType type)
   PetscCall((*g->base.parent.assemblyend)(A, type));
   PetscCall(MatGPUCSRWatch_Private(A));
   PetscCall(Blocks(A)); /* assembly may have replaced the off-diagonal block */
-  if (type == MAT_FINAL_ASSEMBLY) {
-    PetscObjectState own = 0;
-    Mat              b[2];
-
-    /* the number of the pattern, PETSc's sum over the blocks, some of which have numbers of their own since PETSc added them */
-    PetscCall(MatMPIAIJGetSeqAIJ(A, &b[0], &b[1], NULL));
-    for (int k = 0; k < 2; k++) own += b[k] ? b[k]->nonzerostate : 0;
-    PetscCallMPI(MPI_Allreduce(&own, &A->nonzerostate, 1, MPI_INT64_T, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  }
+  if (type == MAT_FINAL_ASSEMBLY) PetscCall(Number(A));
   if (type == MAT_FINAL_ASSEMBLY && g->base.config.transposeatassembly) PetscCall(MatGPUCSRSetUp_MPIAIJGPUCSR(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,7 +269,10 @@ static const MatGPUCSRKind kind = {
 
 PetscErrorCode MatConvert_MPIAIJ_MPIAIJGPUCSR(Mat A, MatType type, MatReuse reuse, Mat *newmat)
 {
-  return MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat);
+  PetscFunctionBegin;
+  PetscCall(MatGPUCSRFromAIJ_Private(A, &kind, reuse, newmat));
+  if ((*newmat)->assembled) PetscCall(Number(*newmat)); /* larger than an earlier pattern's, for the PC of a matrix that was of this type before */
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*MC
